@@ -213,7 +213,10 @@ impl Examined {
         let holder = holder::holder(source::run_directory(dir)?);
         // Opening the run compares the lengths of its files with the journal, and the summary of discarded values is a
         // file of its own. If a file is damaged, status still prints the journal, then reports the damage.
-        let view = RunReader::open(dir).and_then(|view| view.discarded_stats().map(|_| view));
+        let view = RunReader::open(dir).and_then(|view| match view.discarded_stats() {
+            Err(error) if error.kind() == Kind::Damage => Err(error),
+            _ => Ok(view), // a run that frees more values meanwhile replaces the summary
+        });
         let excluded = view.as_ref().ok().filter(|_| with_periods).and_then(excluded);
         let (contents, damage) = match view {
             Ok(view) => (view.contents, None),
