@@ -24,8 +24,7 @@ pub(super) struct MarkedSums {
     groups: Vec<usize>,
     /// Number of words per sum.
     words: usize,
-    /// Bit v % 64 of word v / 64 of a sum: whether v is open. The sums are ascending. Empty if no part is
-    /// marked.
+    /// Bit v % 64 of word v / 64 of a sum: whether v is open. The sums are ascending. Empty if no part is marked.
     open: Vec<u64>,
 }
 
