@@ -235,6 +235,16 @@ pub enum Error {
         /// The method of the second computation.
         how: String,
     },
+    /// Two kernels find different options of a position. Its value is not known yet.
+    #[error("a check failed: the kernels {kernel} and {other} find different options of n = {n}")]
+    OptionsDiffer {
+        /// The position.
+        n: u64,
+        /// The name of the kernel of the run.
+        kernel: &'static str,
+        /// The name of the kernel that the check uses.
+        other: &'static str,
+    },
     /// An operating system call failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
@@ -405,6 +415,7 @@ impl Error {
             Error::Damage { .. }
             | Error::Wrong { .. }
             | Error::Differs { .. }
+            | Error::OptionsDiffer { .. }
             | Error::OtherDigest { .. }
             | Error::Excluded { .. }
             | Error::Certificate { .. }

@@ -15,14 +15,17 @@ pub(super) fn record_check_failure(
     work: impl FnOnce(&mut (dyn Observer + Send)) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let done = work(observer);
-    let Err(error @ (Error::Differs { .. } | Error::Flipped { .. })) = &done else { return done };
+    let Err(error) = &done else { return done };
+    if FailureKey::of(error).is_none() {
+        return done;
+    }
     let count = || -> Result<()> {
         let (mut journal, contents) = Journal::open(dir)?;
         // Before the first record there is no value that could be wrong.
         let Some(Contents { mut last, .. }) = contents else { return Ok(()) };
         journal.drop_rest()?;
         last.errors = last.errors.saturating_add(1);
-        if let Error::Differs { n, .. } = *error {
+        if let Error::Differs { n, .. } | Error::OptionsDiffer { n, .. } = *error {
             // A wrong value makes later ones wrong, so the least suspect is rechecked first.
             last.suspect = Some(last.suspect.map_or(n, |other| other.min(n)));
         }
@@ -41,6 +44,8 @@ pub(super) enum FailureKey {
     Flipped { what: &'static str, from: u64, to: u64 },
     /// Two computations of G(n) gave these values.
     Differs { n: u64, value: u32, again: u32 },
+    /// Two kernels found different options of n.
+    OptionsDiffer { n: u64 },
 }
 
 impl FailureKey {
@@ -49,6 +54,7 @@ impl FailureKey {
         match *error {
             Error::Flipped { what, from, to } => Some(FailureKey::Flipped { what, from, to }),
             Error::Differs { n, value, again, .. } => Some(FailureKey::Differs { n, value, again }),
+            Error::OptionsDiffer { n, .. } => Some(FailureKey::OptionsDiffer { n }),
             _ => None,
         }
     }
@@ -60,7 +66,7 @@ impl FailureKey {
                 "the same memory changed again: a stuck memory bit is the likely cause; test the memory of this machine, and \
                  resume the run on a different machine"
             }
-            FailureKey::Differs { .. } => {
+            FailureKey::Differs { .. } | FailureKey::OptionsDiffer { .. } => {
                 "the same check failed identically twice: this points to a bug in grundy, or to a permanent hardware fault; \
                  repeat the run on a different machine, and report the bug if it fails there too"
             }

@@ -352,6 +352,11 @@ fn failure_is_retried_unless_it_repeats_identically() {
     assert!(matches!(attempt(&|n| (n < 4).then(|| differs(n))), (Ok(()), 4, _)));
     let (outcome, attempts, note) = attempt(&|_| Some(differs(5)));
     assert!(matches!(outcome, Err(Error::Differs { n: 5, .. })) && attempts == 2 && note.contains("report the bug"));
+    let options_differ = |n: u64| Error::OptionsDiffer { n, kernel: "a", other: "b" };
+    let (outcome, attempts, note) = attempt(&|_| Some(options_differ(5)));
+    assert!(
+        matches!(outcome, Err(Error::OptionsDiffer { n: 5, .. })) && attempts == 2 && note.contains("report the bug")
+    );
     // A bit that is stuck changes the same memory each time; the second text is then no evidence of a bug.
     let flipped = || Error::Flipped { what: "the codes", from: 1, to: 2 };
     let (outcome, attempts, note) = attempt(&|_| Some(flipped()));

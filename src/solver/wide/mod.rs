@@ -62,7 +62,7 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
 use deep::DeepParts;
-use far::{FarLane, FarRun, Run};
+use far::{FarRun, Run};
 use learning::Marks;
 use reader::Reader;
 use step::{LONGEST_LEAD, NextValues, Step};
@@ -296,10 +296,9 @@ impl WideSolver {
         self.rule.splits().map(|split| split.remove).min().unwrap_or(0)
     }
 
-    /// Number of lookups of the next position.
+    /// Number of lookups of the next position in the space.
     fn count_lookups(&self) -> u64 {
-        let pairs = if self.has_space() { 0 } else { self.end() / 2 };
-        self.lookups.iter().map(|lookups| lookups.all.parts.len() as u64 + pairs).sum()
+        self.lookups.iter().map(|lookups| lookups.all.parts.len() as u64).sum()
     }
 
     /// Enters a rare position, after all others, and its lookups.
@@ -352,8 +351,8 @@ impl WideSolver {
     /// before.
     ///
     /// # Errors
-    /// [`Error::ValueTooLarge`], [`Error::Differs`] when the audit does not confirm a value, [`Error::Flipped`], and
-    /// any error of reading `past`. The values appended before the error are proved.
+    /// [`Error::ValueTooLarge`], [`Error::OptionsDiffer`] when the audit does not confirm the options of a position,
+    /// [`Error::Flipped`], and any error of reading `past`. The values appended before the error are proved.
     pub(super) fn step<S: Sequence + ?Sized>(
         &mut self,
         past: &S,
@@ -448,7 +447,7 @@ impl WideSolver {
     /// Does a part of the work on a run, `step`. Another kernel does it again for some runs.
     ///
     /// # Errors
-    /// [`Error::Differs`] when the results differ.
+    /// [`Error::OptionsDiffer`] when the results differ.
     fn audited(&self, run: Run<'_>, far: &mut FarRun, step: impl Fn(Kernel, &mut FarRun)) -> Result<()> {
         let again = self.is_audited(run).then(|| far.clone());
         step(self.kernel, far);
@@ -458,7 +457,7 @@ impl WideSolver {
         far.lanes.iter_mut().chain(&mut again.lanes).for_each(|lane| lane.searched.parts.sort_unstable());
         let (lanes, again) = (&far.lanes, again.lanes);
         match (0..lanes.len()).find(|&lane| lanes[lane] != again[lane]) {
-            Some(lane) => Err(self.differs(run, lane, &lanes[lane], again[lane].candidates.first())),
+            Some(lane) => Err(self.options_differ(run, lane)),
             None => Ok(()),
         }
     }
@@ -466,23 +465,21 @@ impl WideSolver {
     /// Compares the candidates of some runs with all far lookups, marked or not, by another kernel.
     ///
     /// # Errors
-    /// [`Error::Differs`] when one of them is an option.
+    /// [`Error::OptionsDiffer`] when one of them is an option.
     fn check_candidates(&self, reader: &Reader<'_>, run: Run<'_>, far: &FarRun) -> Result<()> {
         if !self.is_audited(run) {
             return Ok(());
         }
         match reader.lane_with_option(self.kernel.other(), run, &far.lanes) {
-            // The next candidate stands for the value in place of one that is an option.
-            Some(lane) => Err(self.differs(run, lane, &far.lanes[lane], far.lanes[lane].candidates.get(1))),
+            Some(lane) => Err(self.options_differ(run, lane)),
             None => Ok(()),
         }
     }
 
-    /// The error of an audit that finds `again`, or no candidate, in place of the first candidate of a lane.
-    fn differs(&self, run: Run<'_>, lane: usize, found: &FarLane, again: Option<&u16>) -> Error {
-        let value = |candidate: Option<&u16>| u32::from(candidate.copied().unwrap_or(u16::MAX));
-        let how = format!("kernel {}", self.kernel.other());
-        Error::Differs { n: run.first + lane as u64, value: value(found.candidates.first()), again: value(again), how }
+    /// The error of an audit that finds other options of the position of a lane.
+    fn options_differ(&self, run: Run<'_>, lane: usize) -> Error {
+        let [kernel, other] = [self.kernel, self.kernel.other()].map(Kernel::name);
+        Error::OptionsDiffer { n: run.first + lane as u64, kernel, other }
     }
 
     /// Whether another kernel computes a run again.
