@@ -13,7 +13,7 @@
 //! The budget says how many lookups of the order are marked and how many are checked. It ages faster than the order,
 //! because large values come in bursts, in which more codes stay open: with the budget of the values before a burst,
 //! many lanes stay unresolved. So the streams choose their budgets again every [`cost::REBALANCE_INTERVAL_VALUES`]
-//! values, and when the values change, from a few of the last values ([`last`], [`left`]).
+//! values, and when the values change, from a few of the last values ([`last_runs`], [`left`]).
 
 mod gains;
 
@@ -46,12 +46,13 @@ pub(super) fn sample(end: u64) -> Vec<u64> {
     (0..count).map(|i| end - span + i * step).collect()
 }
 
-/// The first positions of the runs of [`LANES`] values from which a budget is chosen, spread over the last [`SPAN`]
-/// values before `end`. `end` is at least 2^13.
-pub(super) fn last(end: u64) -> impl Iterator<Item = u64> {
+/// The first positions of the runs of [`LANES`] values from which a budget is chosen, the last run first, spread over
+/// the last [`SPAN`] values before `end`. `end` is at least 2^13.
+pub(super) fn last_runs(end: u64) -> impl Iterator<Item = u64> {
     let apart = SPAN.min(end / 4) / RUNS;
-    (1..=RUNS).rev().map(move |i| end - i * apart)
+    (1..=RUNS).map(move |i| end - i * apart)
 }
+
 /// Number of runs from which a budget is chosen.
 const RUNS: u64 = 32;
 

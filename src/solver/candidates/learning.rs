@@ -113,8 +113,8 @@ impl CandidateStream {
         self.discard_plan();
     }
 
-    /// Runs of 64 of the last values, with the number of codes below each answer. Fewer runs when there are many
-    /// lookups, so that the time is bounded.
+    /// Runs of 64 of the last values, with the number of codes below each answer. Where there are many lookups only the
+    /// last of these runs, so that the time is bounded.
     fn sampled_runs(&self) -> Vec<LookupRun> {
         /// Maximum number of lookups, times runs.
         const MOST_LOOKUPS: usize = 1 << 22;
@@ -124,7 +124,7 @@ impl CandidateStream {
             at: self.windows.codes().at(first),
             below: std::array::from_fn(|i| below(first + i as u64)),
         };
-        lookup_order::last(self.end()).map(run).take(most).collect()
+        lookup_order::last_runs(self.end()).map(run).take(most).collect()
     }
 
     /// The lookup in codes, for runs from index `first` of the codes on.

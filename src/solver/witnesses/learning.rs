@@ -164,7 +164,7 @@ impl Witnesses {
         let below = |n: u64| self.targets(n, codes).min(considered).to_le_bytes()[0];
         let run =
             |first: u64| LookupRun { at: codes.at(first), below: std::array::from_fn(|i| below(first + i as u64)) };
-        let runs: Vec<LookupRun> = lookup_order::last(self.end()).map(run).collect();
+        let runs: Vec<LookupRun> = lookup_order::last_runs(self.end()).map(run).collect();
         let left = lookup_order::left(self.kernel, codes.items(), &self.parts.learnt, &runs, considered);
         let (marks, clear_probes) = choose_budget(&left, runs.len() * LANES, considered);
         self.parts.replace(self.parts.with_budget(marks, clear_probes));
