@@ -279,8 +279,9 @@ impl<'a> Step<'a> {
                 self.deliver(claim, self.read(&mut thread));
                 continue;
             }
-            if self.is_searching.load(Ordering::SeqCst) {
-                rayon::yield_now(); // takes a part of the search
+            // Takes a part of the search, if one is left.
+            if self.is_searching.load(Ordering::SeqCst) && rayon::yield_now() == Some(rayon::Yield::Executed) {
+                continue;
             }
             if !self.slots.wait(seen, true) {
                 return thread.reader;
@@ -290,3 +291,31 @@ impl<'a> Step<'a> {
 }
 
 const _: () = assert!(WIDE_LANES == SLOT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::solver::{SequenceStats, SparseSpace};
+    use crate::theory::definition;
+    use crate::theory::rule::Rule;
+
+    /// Other threads read the pieces, so a value that changes in the copy of the near step is found after the step.
+    #[test]
+    fn a_value_that_differs_from_its_piece_is_found() {
+        let rule: Rule = "0.146".parse().unwrap();
+        let values = definition::values(&rule, 1000).unwrap();
+        let stats = SequenceStats { max_value: *values.iter().max().unwrap(), ..SequenceStats::default() };
+        let solver = WideSolver::new(&rule, SparseSpace::NONE, Kernel::scalar(), stats, &values[..800]).unwrap();
+        let step = Step::new(&solver, 1000, Threads::ONE);
+        let mut found = values[800..800 + 3 * SLOT].to_vec();
+        for (piece, values) in step.pieces.iter().zip(found.chunks(SLOT)) {
+            piece.get_or_init(|| Piece { values: values.into(), deep: DeepParts::default() });
+        }
+        step.agrees_with_pieces(&found).unwrap();
+        found[SLOT + 5] ^= 1;
+        let (from, to) = (800 + SLOT as u64, 800 + 2 * SLOT as u64);
+        let seen = step.agrees_with_pieces(&found);
+        assert!(matches!(seen, Err(Error::Flipped { from: f, to: t, .. }) if (f, t) == (from, to)), "{seen:?}");
+    }
+}
