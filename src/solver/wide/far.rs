@@ -1,10 +1,10 @@
 //! The far options of a run of [`WIDE_LANES`] positions: what they leave open.
 
+use super::LONGEST_LEAD;
 use super::candidates::Search;
 use super::deep::DeepParts;
 use super::marked_sums::MarkedSums;
 use super::reader::Reader;
-use super::{LONGEST_LEAD, PartList};
 use crate::kernel::{Kernel, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
@@ -349,34 +349,6 @@ impl Reader<'_> {
                 });
             }
         }
-    }
-}
-
-impl PartList {
-    /// The indices of the far lookups of a run: two ranges, between which the parts are too near to each other for some
-    /// position of the run ([`PartList::too_near`]).
-    fn far(&self, split: &Split, run: Run<'_>) -> [Range<usize>; 2] {
-        let far = self.parts.partition_point(|part| part.offset < run.far());
-        // The pairs with a larger rare part are near or middle options.
-        let last = run.first.min(run.known + split.remove);
-        let exist = self.parts.partition_point(|part| (part.offset as u64) < last);
-        let too_near = self.too_near(split, run.positions());
-        [far..too_near.start.clamp(far, exist.max(far)), too_near.end.clamp(far, exist.max(far))..exist.max(far)]
-    }
-
-    /// The far lookups of a run: two slices.
-    fn far_parts(&self, split: &Split, run: Run<'_>) -> [&[WidePart]; 2] {
-        self.far(split, run).map(|range| &self.parts[range])
-    }
-
-    /// The indices of the lookups whose parts may differ by less than the split requires, at some of the positions.
-    pub(super) fn too_near(&self, split: &Split, positions: Range<u64>) -> Range<usize> {
-        // With r = offset - s the parts n - s - r and r differ by less than d where |n + s - 2 offset| < d.
-        let Split { min_difference: d, remove, .. } = *split;
-        let twice = |part: &WidePart| 2 * part.offset as u64;
-        let start = self.parts.partition_point(|part| twice(part) + d <= positions.start + remove);
-        let end = self.parts.partition_point(|part| twice(part) < positions.end + remove + d);
-        if d == 0 { start..start } else { start..end.max(start) }
     }
 }
 

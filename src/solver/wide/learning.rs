@@ -4,7 +4,8 @@
 //! below G(n) that it hits, and each hit lowers the weight of a value to about 3/8. A round takes all parts whose gain
 //! reaches a threshold; the next threshold is three quarters of it.
 
-use super::{SplitLookups, WideSolver};
+use super::WideSolver;
+use super::lookups::SplitLookups;
 use crate::kernel::{WIDE_LANES, WidePart};
 use crate::solver::checksums::Checked;
 use crate::solver::witnesses::HEAD_PARTS;

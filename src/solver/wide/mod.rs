@@ -35,10 +35,12 @@
 //! were compared.
 
 mod all_pairs;
+mod audit;
 mod candidates;
 mod deep;
 mod far;
 mod learning;
+mod lookups;
 mod marked_sums;
 mod middle;
 mod near;
@@ -47,9 +49,8 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use super::audit;
 use super::block::BlockLimits;
-use super::checksums::{Checked, EntrySum};
+use super::checksums::Checked;
 use super::lookups::RarePositions;
 use super::parallelism::Threads;
 use super::window::Window;
@@ -57,14 +58,13 @@ use super::witnesses::{Head, Joined};
 use super::{SparseSpace, Work};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{Kernel, WIDE_LANES, WIDE_ROWS, WidePart};
+use crate::kernel::{Kernel, WIDE_ROWS};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
-use crate::theory::rule::{Rule, Split};
+use crate::theory::rule::Rule;
 use deep::DeepParts;
-use far::{FarRun, Run};
 use learning::Marks;
-use reader::Reader;
+use lookups::SplitLookups;
 use step::{LONGEST_LEAD, NextValues, Step};
 
 /// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB, and few in unit tests.
@@ -78,12 +78,6 @@ const DEEP_PAIRS: u64 = 1 << 14;
 
 /// Maximum number of positions between two returns to the caller.
 const STEP: u64 = 1 << 16;
-
-/// Number of runs of [`WIDE_LANES`] positions per audited run.
-const AUDITED_ONE_IN: u64 = 50;
-
-/// The same where all pairs are compared, for which another kernel than AVX-512 takes ten times as long.
-const AUDITED_ONE_IN_OF_ALL_PAIRS: u64 = 400;
 
 /// The values below a bound, sorted by class.
 #[derive(Clone, Debug, Default, Hash)]
@@ -124,63 +118,6 @@ fn read_from<S: Sequence + ?Sized>(from: u64, to: u64, past: &S) -> Result<Vec<u
     values.resize(index(to - from), 0);
     past.read(from, &mut values)?;
     Ok(values)
-}
-
-/// Parts, ascending by offset.
-#[derive(Default)]
-struct PartList {
-    parts: Vec<WidePart>,
-    sum: EntrySum,
-    /// Whether parts that were replaced had another checksum than when they were entered.
-    damaged: bool,
-}
-
-impl PartList {
-    /// Appends a part, whose offset is at least that of the last one.
-    fn push(&mut self, part: WidePart) {
-        self.sum.add(part);
-        self.parts.push(part);
-    }
-
-    /// Replaces these parts by those of `all` that are not marked, after comparing both with their checksums.
-    fn leave_out(&mut self, all: &PartList, is_marked: impl Fn(WidePart) -> bool) {
-        let damaged = !self.is_intact() || !all.is_intact();
-        *self = PartList { parts: Vec::new(), sum: all.sum, damaged };
-        for &part in &all.parts {
-            if is_marked(part) {
-                self.sum.remove(part);
-            } else {
-                self.parts.push(part);
-            }
-        }
-    }
-
-    /// Whether these parts, and all that they replaced, agree with their checksums.
-    fn is_intact(&self) -> bool {
-        !self.damaged && EntrySum::of(&self.parts) == self.sum
-    }
-}
-
-/// The lookups of one split: for each rare position r its offset, and the value c ^ G(r).
-struct SplitLookups {
-    split: Split,
-    all: PartList,
-    /// Those that are not marked: each of the others has its mark in [`Marks::parts`].
-    unmarked: PartList,
-}
-
-impl SplitLookups {
-    /// No lookups of a split.
-    fn of(split: Split) -> SplitLookups {
-        SplitLookups { split, all: PartList::default(), unmarked: PartList::default() }
-    }
-
-    /// Enters the lookups of a rare position n, after all others.
-    fn enter(&mut self, n: u64, value: u16) {
-        let part = WidePart { offset: index(self.split.remove + n), value: self.split.constant ^ value };
-        self.all.push(part);
-        self.unmarked.push(part);
-    }
 }
 
 /// A solver on 16-bit values, between two steps.
@@ -238,11 +175,6 @@ impl WideSolver {
         solver.fit_classes(stats.max_value);
         solver.refill(past)?;
         Ok(solver)
-    }
-
-    /// Audits a sample of the positions, which `seed` selects.
-    pub(super) fn set_audit(&mut self, seed: Option<u64>) {
-        self.audit = seed;
     }
 
     /// One past the position of the last value.
@@ -443,50 +375,6 @@ impl WideSolver {
         out.append(&mut values);
         outcome
     }
-
-    /// Does a part of the work on a run, `step`. Another kernel does it again for some runs.
-    ///
-    /// # Errors
-    /// [`Error::OptionsDiffer`] when the results differ.
-    fn audited(&self, run: Run<'_>, far: &mut FarRun, step: impl Fn(Kernel, &mut FarRun)) -> Result<()> {
-        let again = self.is_audited(run).then(|| far.clone());
-        step(self.kernel, far);
-        let Some(mut again) = again else { return Ok(()) };
-        step(self.kernel.other(), &mut again);
-        // The order of the parts that a search found is unspecified.
-        far.lanes.iter_mut().chain(&mut again.lanes).for_each(|lane| lane.searched.parts.sort_unstable());
-        let (lanes, again) = (&far.lanes, again.lanes);
-        match (0..lanes.len()).find(|&lane| lanes[lane] != again[lane]) {
-            Some(lane) => Err(self.options_differ(run, lane)),
-            None => Ok(()),
-        }
-    }
-
-    /// Compares the candidates of some runs with all far lookups, marked or not, by another kernel.
-    ///
-    /// # Errors
-    /// [`Error::OptionsDiffer`] when one of them is an option.
-    fn check_candidates(&self, reader: &Reader<'_>, run: Run<'_>, far: &FarRun) -> Result<()> {
-        if !self.is_audited(run) {
-            return Ok(());
-        }
-        match reader.lane_with_option(self.kernel.other(), run, &far.lanes) {
-            Some(lane) => Err(self.options_differ(run, lane)),
-            None => Ok(()),
-        }
-    }
-
-    /// The error of an audit that finds other options of the position of a lane.
-    fn options_differ(&self, run: Run<'_>, lane: usize) -> Error {
-        let [kernel, other] = [self.kernel, self.kernel.other()].map(Kernel::name);
-        Error::OptionsDiffer { n: run.first + lane as u64, kernel, other }
-    }
-
-    /// Whether another kernel computes a run again.
-    fn is_audited(&self, run: Run<'_>) -> bool {
-        let one_in = if self.marks.all_pairs { AUDITED_ONE_IN_OF_ALL_PAIRS } else { AUDITED_ONE_IN };
-        self.audit.is_some_and(|seed| audit::choice(seed, run.first / WIDE_LANES as u64).is_multiple_of(one_in))
-    }
 }
 
 /// Bit flips for tests; `draw` selects the place.
@@ -494,7 +382,7 @@ impl WideSolver {
 impl WideSolver {
     /// Returns false when there is no data of this kind, or no check would find the flip.
     pub(super) fn flip(&mut self, what: usize, draw: u64, bit: u8) -> bool {
-        let flip_part = |parts: &mut [WidePart]| {
+        let flip_part = |parts: &mut [crate::kernel::WidePart]| {
             let place = index(draw) % parts.len().max(1);
             parts.get_mut(place).map(|part| part.value ^= u16::from(bit)).is_some()
         };

@@ -1,8 +1,8 @@
 //! The near options of the positions of a run, and their values.
 
-use super::SplitLookups;
 use super::deep::{DeepParts, is_skipped};
 use super::far::{FarLane, Run, Searched};
+use super::lookups::SplitLookups;
 use super::reader::Reader;
 use super::step::Step;
 use crate::error::{Error, Result};

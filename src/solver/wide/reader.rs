@@ -4,7 +4,8 @@
 //! values that the near step publishes. So memory holds several copies of these values, and the solver compares them
 //! after the step.
 
-use super::{SplitLookups, WideSolver};
+use super::WideSolver;
+use super::lookups::SplitLookups;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::kernel::{WidePart, WideParts};

@@ -1,6 +1,7 @@
+use super::WideSolver;
+use super::audit::ONE_IN_OF_ALL_PAIRS;
 use super::far::{FarLane, FarRun, Run};
 use super::reader::Reader;
-use super::{AUDITED_ONE_IN_OF_ALL_PAIRS, WideSolver};
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::solver::audit;
@@ -233,7 +234,7 @@ fn a_short_copy_reads_the_same_values_as_a_complete_one() {
 /// A solver at `begin` that audits the next run.
 fn auditing_solver(game: &str, begin: usize) -> WideSolver {
     let (_, mut wide) = solver_of(game, begin, begin);
-    let selects_next = |&seed: &u64| audit::choice(seed, begin as u64 / 64).is_multiple_of(AUDITED_ONE_IN_OF_ALL_PAIRS);
+    let selects_next = |&seed: &u64| audit::choice(seed, begin as u64 / 64).is_multiple_of(ONE_IN_OF_ALL_PAIRS);
     wide.set_audit((0..).find(selects_next));
     wide
 }
