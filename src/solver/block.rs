@@ -410,25 +410,37 @@ mod tests {
     use crate::solver::codes::Codes;
     use crate::solver::pipeline::BlockValues;
     use crate::theory::sparse_space::SparseSpace;
+    use std::sync::mpsc::RecvTimeoutError;
 
     /// A search that cannot be prepared ends the block for all threads, whether by an error or by a panic.
     #[test]
     fn no_thread_waits_for_a_search_that_failed_before_it_began() {
-        let threads = || crate::solver::Parallelism::of_pool().in_pool();
-        let memory = BlockValues::default();
-        let codes = Codes::new(SparseSpace::NONE, 0);
+        // On a thread of its own: a thread that waits would wait forever.
+        let (send, ended) = std::sync::mpsc::channel();
+        let tests = std::thread::spawn(move || {
+            let failed = outcome_of(|| Err(Error::Flipped { what: "the value", from: 0, to: 1 }));
+            assert!(matches!(failed, (Err(Error::Flipped { .. }), false)));
+            let panicked = std::panic::catch_unwind(|| outcome_of(|| panic!("a defect")));
+            assert!(panicked.is_err());
+            send.send(()).unwrap();
+        });
+        if ended.recv_timeout(Duration::from_secs(60)) != Err(RecvTimeoutError::Timeout) {
+            return tests.join().unwrap();
+        }
+        panic!("a thread waits for the search");
+    }
+
+    /// The outcome of a block whose search for witnesses is prepared by `prepare`, and whether its pipeline is open
+    /// afterwards.
+    fn outcome_of(prepare: fn() -> Result<WitnessSearch<'static, [u16]>>) -> (Result<()>, bool) {
+        let (codes, memory) = (Codes::new(SparseSpace::NONE, 0), BlockValues::default());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
-        let run = |prepare: fn() -> Result<WitnessSearch<'static, [u16]>>| {
-            let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), BLOCK as u64);
-            let outcome = pool.install(|| {
-                let _closing = pipeline.closing();
-                evaluate_and_search(prepare, threads(), &pipeline).0.map(drop)
-            });
-            (outcome, pipeline.is_open())
-        };
-        let failed = run(|| Err(Error::Flipped { what: "the value", from: 0, to: 1 }));
-        assert!(matches!(failed, (Err(Error::Flipped { .. }), false)));
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(|| panic!("a defect"))));
-        assert!(panicked.is_err());
+        let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), BLOCK as u64);
+        let outcome = pool.install(|| {
+            let _closing = pipeline.closing();
+            let threads = crate::solver::Parallelism::of_pool().in_pool();
+            evaluate_and_search(prepare, threads, &pipeline).0.map(drop)
+        });
+        (outcome, pipeline.is_open())
     }
 }
