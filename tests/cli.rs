@@ -65,7 +65,9 @@ fn unparsable_arguments_are_usage_errors() {
     }
     let long = format!(".{}7", "0".repeat(4000));
     fails(2, &["run", &long, "--to", "100", "--dir", dir], &["2048"]);
-    fails(2, &["run", "kayles", "--threads", "0", "--dir", dir], &["--threads"]);
+    for threads in ["0", "1025", "2^16", "x"] {
+        fails(2, &["run", "kayles", "--threads", threads, "--dir", dir], &["--threads"]);
+    }
     fails(2, &["run", "kayles", "--kernel", "abacus", "--dir", dir], &["abacus"]);
     fails(2, &["values", "kayles", "5..5"], &["empty"]);
     fails(2, &["kayle"], &["kayle"]);
@@ -639,6 +641,7 @@ fn mistakes_of_the_command_line_are_explained_in_words() {
     fails(1, &["run", "kayles", "--dir", file.to_str().unwrap()], &["not a directory", "--dir"]);
     fails(2, &["values", ".8F", "-1..3"], &["'-1'", "must not be negative", "0..20"]);
     fails(2, &["play", "kayles", "5", "kayles", "3"], &["heap 'kayles'", "GAME:HEAP GAME:HEAP"]);
+    fails(2, &["play", "kayles:12", "5"], &["'kayles 12 5'", "'kayles:12 kayles:5'"]);
     fails(2, &["period", "kayles", "--certificate", "c", "--exceptions", "c"], &["different files"]);
     let typo = home.path().join("typo");
     fails(1, &["run", "--dir", typo.to_str().unwrap()], &["no run here", "grundy run grundy --dir"]);

@@ -189,6 +189,16 @@ fn ctrl_c_shows_that_the_run_stops_and_erases_its_progress() {
     });
 }
 
+/// Bytes that are no text could change the state of the terminal.
+#[test]
+fn binary_formats_are_not_written_to_a_terminal() {
+    for format in ["npy", "parquet"] {
+        let terminal = Terminal::start(120, &["export", "kayles", "--range", "0..9", "--format", format], None);
+        let (status, screen) = terminal.end();
+        assert!(status.code() == Some(2) && screen.contains("-o FILE"), "{format}: {status}: {screen}");
+    }
+}
+
 #[test]
 fn search_of_unknown_size_shows_how_much_of_its_limit_it_has_used() {
     at_each_width(|width| {

@@ -386,6 +386,10 @@ fn altered_byte_is_reported_by_n_or_as_differing_rare_positions() {
         assert_eq!(heap(level(dir.path(), name, None)), Some(5000), "{name}");
         let elsewhere = level(dir.path(), name, Some(0..5000)).unwrap_err();
         assert!(elsewhere.kind() == Kind::Damage && elsewhere.to_string().contains("rare"), "{name}: {elsewhere}");
+        let output = verified(dir.path(), name, &[]);
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(3) && stderr.contains("G(5000)"), "{stderr}");
+        assert!(stderr.contains("grundy verify /") && stderr.contains("another directory"), "{stderr}");
     }
 }
 

@@ -70,6 +70,13 @@ enum Format {
     Parquet,
 }
 
+impl Format {
+    /// Whether the format is no text.
+    fn is_binary(self) -> bool {
+        matches!(self, Format::Npy | Format::Parquet)
+    }
+}
+
 /// The values to write.
 struct Values<'a> {
     rule: &'a Rule,
@@ -87,6 +94,9 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
     }
     if args.comment && !is_bfile && args.format != Format::Csv {
         return Err(Usage("--comment is for --format bfile or csv".into()).into());
+    }
+    if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Usage("this format is binary, and stdout is a terminal; name a file with -o FILE".into()).into());
     }
     let source = Source::find(&args.source)?;
     let output = args.output.as_deref().map_or_else(|| Ok(Output::stdout()), Output::to)?;

@@ -162,7 +162,7 @@ impl KernelChoice {
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Compute {
     /// Number of threads, 1 to 1024 [default: one per core]. More than 8 make only some sequences faster.
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "T", value_parser = number::within::<u16>(1..=1024))]
     threads: Option<u16>,
     /// Kernel that computes the values.
     #[arg(long, value_enum, default_value = "auto")]

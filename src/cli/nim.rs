@@ -34,6 +34,8 @@ pub(super) fn report(json: bool) -> Result<()> {
                 preperiod: Some(0),
                 preperiod_at_most: Some(0),
                 saltus: Some(1),
+                exceptions: Some(0),
+                exception_heaps: Some(&[]),
                 ..Object::default()
             };
             return super::output::object(out, &object);

@@ -1,6 +1,6 @@
 //! Parsers of numbers (`1e9`, `2^35`, `10M`, `10_000_000`, `3*2^24`), of half-open ranges of numbers, and of durations.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 /// The error text for numbers from 2^64 on.
@@ -103,6 +103,15 @@ pub(crate) fn positive(text: &str) -> Result<u64, String> {
     match number(text)? {
         0 => Err("must be at least 1".to_owned()),
         value => Ok(value),
+    }
+}
+
+/// Returns a parser of numbers within these bounds.
+pub(crate) fn within<T: TryFrom<u64>>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let value = number(text)?;
+        let fits = T::try_from(value).ok().filter(|_| bounds.contains(&value));
+        fits.ok_or_else(|| format!("must be from {} to {}", bounds.start(), bounds.end()))
     }
 }
 
@@ -240,6 +249,12 @@ mod tests {
             assert!(number(text).unwrap_err().contains("not a whole number"), "{text}");
         }
         assert_eq!(positive("0"), Err("must be at least 1".to_owned()));
+        for wrong in ["0", "2^10+1", "1025", "2^16", "2^64"] {
+            assert!(within::<u16>(1..=1024)(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(within::<u16>(1..=1024)("2000"), Err("must be from 1 to 1024".to_owned()));
+        assert_eq!(within::<u8>(1..=1024)("256"), Err("must be from 1 to 1024".to_owned()), "never truncated");
+        assert_eq!(within::<u16>(1..=1024)("2^10"), Ok(1024));
     }
 
     #[test]

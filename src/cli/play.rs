@@ -64,6 +64,14 @@ fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
         && let Some(first) = sizes.first()
         && (number::number(first).is_ok() || !first.contains(':'))
     {
+        if let Some((game, heap)) = split_heap(game) {
+            let (rest, each) = (sizes.join(" "), sizes.iter().map(|size| format!(" {game}:{size}")));
+            let each: String = each.collect();
+            return Err(bad(format!(
+                "'{game}:{heap}' is a heap, and a game is expected before '{rest}'; write '{game} {heap} {rest}' or \
+                 '{game}:{heap}{each}'"
+            )));
+        }
         let size = |text: &String| {
             number::number(text).map_err(|why| {
                 let mixed = if text.parse::<Rule>().is_ok() {
@@ -84,6 +92,13 @@ fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
         Ok((at, size))
     };
     position.iter().map(|text| heap(text).map(|(at, size)| (&text[..at], size))).collect()
+}
+
+/// The game and the size of `GAME:HEAP`, if the whole text is not the name of a game.
+fn split_heap(text: &str) -> Option<(&str, &str)> {
+    let (game, heap) = text.rsplit_once(':')?;
+    let is_heap = number::number(heap).is_ok() && text.parse::<Rule>().is_err();
+    (is_heap && game.parse::<Rule>().is_ok()).then_some((game, heap))
 }
 
 /// A game of the position, and the values of its heaps.

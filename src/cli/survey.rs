@@ -49,7 +49,7 @@ pub(crate) struct SurveyArgs {
     games: Option<PathBuf>,
     /// Examine all octal codes 0.… and 4.… with up to K digits after the point.
     #[arg(long, value_name = "K", group = "source",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
+          value_parser = number::within::<u32>(1..=survey::plan::MAX_DIGITS.into()))]
     digits: Option<u32>,
     /// Examine only part I of N parts of the games, I from 0 to N-1; a hash of the game's standard form selects its
     /// part.

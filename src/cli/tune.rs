@@ -28,10 +28,10 @@ pub(crate) struct Args {
     #[arg(short, value_name = "FILE")]
     output: PathBuf,
     /// Beats (notes) per minute, 4 to 6000.
-    #[arg(long, value_name = "BEATS", default_value = "180", value_parser = clap::value_parser!(u32).range(4..=6000))]
+    #[arg(long, value_name = "BEATS", default_value = "180", value_parser = number::within::<u32>(4..=6000))]
     tempo: u32,
     /// Beats per bar, 1 to 16 [default: 3 for .6, a waltz; 4 for other games].
-    #[arg(long, value_name = "BEATS", value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, value_name = "BEATS", value_parser = number::within::<u8>(1..=16))]
     bar: Option<u8>,
     /// Print one JSON object.
     #[arg(long)]

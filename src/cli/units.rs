@@ -47,7 +47,7 @@ pub(crate) struct UnitsArgs {
     pilot: Option<PathBuf>,
     /// Numbers of workers for --efficiency.
     #[arg(long, value_name = "W", value_delimiter = ',', default_value = "8,64", requires = "efficiency",
-          value_parser = clap::value_parser!(u16).range(1..))]
+          value_parser = number::within::<u16>(1..=u16::MAX.into()))]
     workers: Vec<u16>,
     /// Print JSON Lines for --efficiency.
     #[arg(long, requires = "efficiency")]
@@ -73,10 +73,10 @@ struct SurveyArgs {
     games: Option<PathBuf>,
     /// Examine all octal codes 0.… and 4.… with up to K digits after the point.
     #[arg(long, value_name = "K", group = "source",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(survey::plan::MAX_DIGITS)))]
+          value_parser = number::within::<u32>(1..=survey::plan::MAX_DIGITS.into()))]
     digits: Option<u32>,
     /// Number of parts; a part without games is no unit.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_PARTS))]
+    #[arg(long, value_name = "N", value_parser = number::within::<u64>(1..=MAX_PARTS))]
     parts: u64,
     /// Number of values of each game to examine.
     #[arg(long, value_name = "N", default_value = "2^20", value_parser = number::positive,
@@ -105,7 +105,7 @@ struct VerifyArgs {
     #[arg(long, value_enum)]
     level: Level,
     /// Number of parts.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_PARTS))]
+    #[arg(long, value_name = "N", value_parser = number::within::<u64>(1..=MAX_PARTS))]
     parts: u64,
     /// Number of values that level definition recomputes in each unit besides the first and the last.
     #[arg(long, value_name = "K", default_value = "30", value_parser = number::number, allow_negative_numbers = true)]
@@ -147,7 +147,7 @@ pub(crate) struct UnitArgs {
     #[arg(long, value_name = "RUN")]
     run: Option<PathBuf>,
     /// Number of threads, 1 to 1024.
-    #[arg(long, value_name = "T", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "T", default_value = "1", value_parser = number::within::<u16>(1..=1024))]
     threads: u16,
     /// Kernel that computes the values of a survey; level recompute uses another kernel than the run.
     #[arg(long, value_enum, default_value = "auto")]
@@ -192,12 +192,7 @@ fn survey_plan(args: &SurveyArgs) -> Result<Plan> {
 
 fn missing(dir: &Path) -> Result<()> {
     let Joined { missing, expected, begun, .. } = units::join(&[dir])?;
-    complain!(
-        "{}: {} of {} are missing, {begun} of them begun",
-        dir.display(),
-        missing.len(),
-        counted(expected as u64, "units")
-    );
+    complain!("{}: units missing: {} of {expected}; begun: {begun}", dir.display(), missing.len());
     super::output::print(|out| missing.iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)))
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", value_parser = number::number, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Number of threads, 1 to 1024 [default: one per core].
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "T", value_parser = number::within::<u16>(1..=1024))]
     threads: Option<u16>,
     /// Print one JSON object.
     #[arg(long)]
@@ -132,7 +132,19 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         }
     };
     meter.end();
-    let report = report.map_err(|error| advice::of_run(error, &args.dir))?;
+    let report = match report {
+        Err(error @ (Error::Wrong { .. } | Error::Excluded { .. })) => {
+            super::report(&error.into());
+            complain!(
+                "{}: later values may be wrong as well; 'grundy verify {}' checks whether the files changed after the \
+                 computation. If they did not, compute the run again in another directory",
+                printable(&args.dir),
+                advice::quoted_path(&args.dir)
+            );
+            return Ok(ExitCode::from(3));
+        }
+        report => report.map_err(|error| advice::of_run(error, &args.dir))?,
+    };
     let Report { from, to, checked, records, unchecked, kernel, .. } = report;
     super::output::print(|out| {
         if args.json {

@@ -167,10 +167,12 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.compute.threads()).build()?;
     pool.install(|| match Source::find(&args.source)? {
         Source::Directory(dir) => {
-            if args.dir.is_some() {
-                let text =
-                    format!("--dir is for computing a game, but {} is a run directory; omit --dir", dir.display());
-                return Err(super::Usage(text).into());
+            for (option, is_given) in [("--dir", args.dir.is_some()), ("--keep", args.keep.is_some())] {
+                if is_given {
+                    let dir = dir.display();
+                    let text = format!("{option} is for computing a game, but {dir} is a run directory; omit {option}");
+                    return Err(super::Usage(text).into());
+                }
             }
             search_directory(&dir, args, method, quiet)
         }
