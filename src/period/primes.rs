@@ -46,8 +46,8 @@ fn without(mut n: u64, f: u64) -> u64 {
 }
 
 /// Whether `n` is prime, by the test of Miller and Rabin with the first twelve primes as bases. It decides every
-/// number below 3.3·10^24
-/// (J. Sorenson and J. Webster, *Strong pseudoprimes to twelve prime bases*, Math. Comp. 86, 2017).
+/// number below 3.1·10^23 (J. Sorenson and J. Webster, *Strong pseudoprimes to twelve prime bases*, Math. Comp. 86,
+/// 2017).
 fn is_prime(n: u64) -> bool {
     const BASES: [u64; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
     if n < 2 {

@@ -43,11 +43,11 @@
 //! whose parts differ by p more than those of (a, b), is an option of N with the same value. ∎
 //!
 //! **P4**, the window theorem, needs about n0 + p values instead of 2 (n0 + p). Fix a space (m, e)
-//! (`solver::SparseSpace`; statement S of the crate's front page). Let r be the last rare position below n2. Call n
-//! *witnessed* when each value below G(n) that is rare at n is the value of an option of n that comes from a move
-//! with k < 2 or has a smaller part <= D. Let every n with n1 <= n < n2 be common and witnessed. Let q = max(r, D)
-//! and W = q + t. If n1 >= 2 q + t + d, n1 > W, n2 - n1 is even when e = 1, and G(n1 - j) = G(n2 - j) for
-//! 1 <= j <= W, then G(n1 + k) = G(n2 + k) for all k >= 0.
+//! (`solver::SparseSpace`; statement S of the crate's front page). Let r be the last rare position below n2, D a number
+//! (the *witness depth*), and q = max(r, D). Call n *witnessed* when each value below G(n) that is rare at n is the
+//! value of an option of n that comes from a move with k < 2 or has a smaller part <= q. Let every n with n1 <= n < n2
+//! be common and witnessed. Let W = q + t. If n1 >= 2 q + t + d, n1 > W, n2 - n1 is even when e = 1, and G(n1 - j) =
+//! G(n2 - j) for 1 <= j <= W, then G(n1 + k) = G(n2 + k) for all k >= 0.
 //!
 //! *Proof.* Let p = n2 - n1 and n >= n1. Let G(x) = G(x+p) for n1 - W <= x < n, and let all positions from n1 to
 //! n + p - 1 be common and witnessed; n is one of them, because n < n + p. To show: G(n+p) = G(n), and n + p is
@@ -60,10 +60,12 @@
 //! leave n - s, which lies within the window because s <= t <= W. k = 0 needs n = s <= t, but n > W >= t. So the
 //! least common value m* that is not an option is the same for n and n + p.
 //!
-//! Each value below m* that is rare at n is the value of an option of n with smaller part a <= D (or with k = 1, as
+//! Each value below m* that is rare at n is the value of an option of n with smaller part a <= q (or with k = 1, as
 //! before). There b = n - s - a >= n - W, and (a, b+p) is an option of n + p with the same value, whose parts differ
-//! by at least n - t - 2D >= d. So G(n+p) = m* = G(n), which is common at n + p, and n + p is witnessed with the same
-//! D. ∎
+//! by at least n - t - 2q >= d. So G(n+p) = m* = G(n), which is common at n + p, and n + p is witnessed with the same
+//! q. ∎
+//!
+//! The solver bounds D without pairs of two rare parts, whose smaller part is at most r.
 //!
 //! When e = 1, the period is even: a value that is common at n is rare at n + p for odd p, and all n >= n1 are common.
 
@@ -132,8 +134,8 @@ fn largest_step(rule: &Rule) -> u64 {
 /// Whether the rule is an octal game: no move leaves three heaps, every split allows equal parts, and every constant is
 /// 0. Such a rule is given by the digits 0 to 7 of a code, finitely many of them not 0, with 0 or 4 before the point.
 ///
-/// The G-sequence of no such game is arithmetic-periodic with a saltus above 0 (G. Horrocks and R. J. Nowakowski,
-/// *Regularity in the G-sequences of octal and hexadecimal games*, Integers 3, 2003, G1).
+/// The G-sequence of no such game is arithmetic-periodic with a saltus above 0 (D. G. Horrocks and R. J. Nowakowski,
+/// *Regularity in the G-sequences of octal games with a pass*, Integers 3, 2003, G1).
 pub(super) fn is_octal(rule: &Rule) -> bool {
     let plain = |leaves| !matches!(leaves, Leaves::Two { min_difference } if min_difference > 0);
     let is_finite = rule.largest_heap().is_none();

@@ -23,8 +23,8 @@
 //! left of A and S.
 //!
 //! The standard form of a game with moves shifts until 1 is in Z, then drops all redundant removals. Games with the
-//! same standard form have the same sequence up to a shift of n. The converse is not claimed, but the 287 octal games
-//! with up to three digits without a known period have 80 standard forms, and no two of these have the same first 2900
+//! same standard form have the same sequence up to a shift of n. The converse is not claimed, but the 273 octal games
+//! with up to three digits without a known period have 74 standard forms, and no two of these have the same first 2900
 //! values.
 
 use crate::theory::definition;
