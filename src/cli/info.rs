@@ -23,10 +23,12 @@ const SHOWN: usize = 20;
                         same sequence as one of these by a theorem (src/theory/standard_form.rs). 'grundy period' \
                         searches the period of any game, and proves it.\n\n\
                         JSON keys: game aliases about moves values standard_form shift equivalent mask position \
-                        last_rare space_source period preperiod searched period_source. G(n) = H(n - shift), where H \
-                        is the sequence of the game 'standard_form'; 'equivalent' lists the known games with the \
-                        same standard form, each with its shift. 'mask' is 0 if no sparse space is known. 'searched' \
-                        is the number of first values in which no period shows. What is unknown is null.")]
+                        last_rare space_source period preperiod searched period_source computed \
+                        computed_source. G(n) = H(n - shift), where H is the sequence of the game 'standard_form'; \
+                        'equivalent' lists the known games with the same standard form, each with its shift. 'mask' \
+                        is 0 if no sparse space is known. 'searched' is the number of first values that this program \
+                        searched for a period in vain, 'computed' the number of values of the longest published \
+                        computation. What is unknown is null.")]
 pub(crate) struct Args {
     /// Game to describe.
     #[arg(value_parser = advice::rule)]
@@ -81,6 +83,8 @@ fn object(facts: &Facts<'_>) -> serde_json::Value {
         "preperiod": preperiod,
         "searched": searched,
         "period_source": facts.known.period.as_ref().map(|period| &period.source),
+        "computed": facts.known.computed.as_ref().map(|computed| computed.fact),
+        "computed_source": facts.known.computed.as_ref().map(|computed| &computed.source),
     })
 }
 
@@ -149,7 +153,13 @@ fn period(facts: &Facts<'_>) -> String {
     if facts.rule.is_nim() {
         return "none: G(n) = n".to_owned();
     }
+    let computed = facts.known.computed.as_ref();
+    let computed = computed
+        .map(|Sourced { fact, source }| (*fact, format!("{} values are computed ({source})", HumanCount(*fact))));
     let Some(Sourced { fact, source }) = &facts.known.period else {
+        if let Some((_, computed)) = computed {
+            return format!("not known; {computed}");
+        }
         return format!(
             "none is proved; to search for one: grundy period {}",
             super::advice::quoted(facts.rule.name())
@@ -160,7 +170,9 @@ fn period(facts: &Facts<'_>) -> String {
             format!("{}, preperiod {} ({source})", HumanCount(*period), HumanCount(*preperiod))
         }
         PeriodFact::Searched { values } => {
-            format!("not known; none shows in the first {} values ({source})", HumanCount(*values))
+            let more = computed.filter(|(computed, _)| computed > values);
+            let more = more.map_or_else(String::new, |(_, computed)| format!("; {computed}"));
+            format!("not known; none shows in the first {} values ({source}){more}", HumanCount(*values))
         }
     }
 }

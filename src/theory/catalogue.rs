@@ -1,12 +1,13 @@
-//! What is known of a game: the games with the same sequence, its period or how far it was searched for one, and a
-//! sparse space, each with its source.
+//! What is known of a game: the games with the same sequence, its period or how far it was searched for one, how many
+//! values are computed, and a sparse space, each with its source.
 //!
 //! The facts come from [`NAMED_GAMES`] and from these files, which are part of the program:
 //!
 //! - `data/results/octal3.csv`: every octal code of up to three digits, as a survey of this program found it.
 //! - `data/results/periods.csv`: periods that this program proved in longer searches.
 //! - `data/results/octal-runs.jsonl`: longer runs of games without a known period.
-//! - `data/frontiers.csv`: how far published computations of games without a known period reach.
+//! - `data/frontiers.csv`: how far published computations of games without a known period reach. Whether their authors
+//!   searched the values for a period is not stated.
 //!
 //! What is known of a game holds for every game with the same standard form ([`StandardForm`]), whose sequence is H:
 //! G(n) = H(n - s), where s is the shift of the game. So the period is that of H. If H has a preperiod n0 > 0, then
@@ -45,9 +46,9 @@ pub enum PeriodFact {
         /// The least preperiod.
         preperiod: u64,
     },
-    /// The first values show no period.
+    /// This program searched the first values and found no period.
     Searched {
-        /// The number of values that were computed.
+        /// The number of values that were searched.
         values: u64,
     },
 }
@@ -80,6 +81,9 @@ pub struct Knowledge {
     pub equivalents: Vec<Equivalent>,
     /// The period, or else how far the game was searched for one.
     pub period: Option<Sourced<PeriodFact>>,
+    /// The number of values of the longest published computation, searched for a period or not; `None` if the file
+    /// of such computations does not contain the sequence.
+    pub computed: Option<Sourced<u64>>,
     /// The sparse space.
     pub space: Option<Sourced<SpaceFact>>,
 }
@@ -106,8 +110,9 @@ pub fn known(rule: &Rule) -> Knowledge {
     let periodic = relatives.iter().find_map(|relative| relative.periodic(rule));
     // Of equally long searches, `max_by_key` takes the last one, which is that of the game itself.
     let searched = relatives.iter().rev().filter_map(Relative::searched).max_by_key(|searched| values(&searched.fact));
+    let computed = relatives.iter().rev().filter_map(Relative::computed).max_by_key(|computed| computed.fact);
     let space = relatives.iter().find_map(|relative| relative.space(rule));
-    Knowledge { period: periodic.or(searched), space, equivalents, form }
+    Knowledge { period: periodic.or(searched), computed, space, equivalents, form }
 }
 
 /// The octal games of up to three digits, and the named games, with this standard form, ascending in shift.
@@ -155,15 +160,20 @@ impl Relative<'_> {
         Some(Sourced { fact: PeriodFact::Periodic { period, preperiod }, source: self.of(source) })
     }
 
-    /// How far this game was searched.
+    /// How far this program searched this game.
     fn searched(&self) -> Option<Sourced<PeriodFact>> {
-        let of = |cells: &[&str]| Some((cells.get(1)?.parse::<u64>().ok()?, cells.get(2)?.to_string()));
-        let published = rows_of(FRONTIERS, ';', self.rule).filter_map(|cells| of(&cells)).max();
         let surveyed = cells_of(OCTAL3, ',', self.rule);
         let surveyed = surveyed.and_then(|cells| Some((cells.get(12)?.parse().ok()?, SURVEY.to_owned())));
         let computed = run_of(self.rule).map(|run| (run.count, LONG_RUN.to_owned()));
-        let (values, source) = published.max(surveyed).max(computed)?;
+        let (values, source) = surveyed.max(computed)?;
         Some(Sourced { fact: PeriodFact::Searched { values }, source: self.of(source) })
+    }
+
+    /// How many values of this game are computed.
+    fn computed(&self) -> Option<Sourced<u64>> {
+        let of = |cells: &[&str]| Some((cells.get(1)?.parse::<u64>().ok()?, cells.get(2)?.to_string()));
+        let (values, source) = rows_of(FRONTIERS, ';', self.rule).filter_map(|cells| of(&cells)).max()?;
+        Some(Sourced { fact: values, source: self.of(source) })
     }
 
     /// The sparse space of the game in question, if that of this game is known.
@@ -320,9 +330,12 @@ mod tests {
         assert_eq!(of("0.054").fact, PeriodFact::Periodic { period: 10_015_179, preperiod: 193_235_616 });
         let PeriodFact::Periodic { period, .. } = of("0.056").fact else { panic!("0.056 has the sequence of 0.054") };
         assert_eq!(period, 10_015_179);
-        assert_eq!(of("grundy").fact, PeriodFact::Searched { values: 1 << 36 }); // data/results/grundy.md
-        assert_eq!(of("0.004").fact, PeriodFact::Searched { values: 1 << 27 });
-        assert_eq!(of("0.6").fact, PeriodFact::Searched { values: 1 << 47 }); // the farthest row of a game counts
+        let computed = |code: &str| known(&rule(code)).computed.map(|computed| computed.fact);
+        // data/results/grundy.md
+        assert_eq!((known(&rule("grundy")).period, computed("grundy")), (None, Some(1 << 36)));
+        assert!(matches!(of("0.04").fact, PeriodFact::Searched { values } if values > 131_072));
+        assert_eq!(computed("0.04"), computed("0.007"), "equal games");
+        assert_eq!((computed("0.6"), computed("0.77")), (Some(1 << 47), None));
         assert_eq!(known(&rule("grundy:d=2")).period, None);
     }
 
