@@ -80,8 +80,28 @@ fn games_without_a_known_period_have_none() {
     for game in [".007", ".6", "grundy", "grundy:d=3"] {
         let (finding, _) = search(&rule(game), 1 << 17);
         assert_eq!(finding.status(), Status::None, "{game}");
-        assert!(finding.shortest <= 1 << 13, "{game}: ends of {} values", finding.shortest);
+        assert!(finding.unseen_end.is_some_and(|end| end <= 1 << 13), "{game}: {:?}", finding.unseen_end);
     }
+}
+
+/// Few values often repeat by chance, without a period. What the search says of the last values must be true.
+#[test]
+fn an_end_that_is_called_unseen_does_not_occur_earlier() {
+    let mut random = Random::new("unseen ends");
+    let (mut ends, mut none) = (0, 0);
+    for _ in 0..2000 {
+        let (count, top) = (1 + random.below(200), 1 + random.below(4));
+        let values: Vec<u16> = (0..count).map(|_| random.below(top) as u16 * random.below(2) as u16).collect();
+        let finding = find(&rule("grundy:d=3"), SparseSpace::NONE, &values);
+        let Some(end) = finding.unseen_end.filter(|_| finding.repeat.is_none()) else {
+            none += 1;
+            continue;
+        };
+        let last = &values[values.len() - end as usize..];
+        assert!(!values[..values.len() - 1].windows(last.len()).any(|part| part == last), "{end} of {values:?}");
+        ends += 1;
+    }
+    assert!(ends > 200 && none > 20, "{ends} ends, {none} without one");
 }
 
 /// Planted sequences against a search by the definition: exactly those are proved that the bounds of P1, P2 and P3
@@ -197,8 +217,8 @@ fn values_that_grow_by_a_step_each_period_are_observed_as_such() {
     assert_eq!(repeat.preperiod, 17);
 }
 
-/// No octal game is arithmetic-periodic (Horrocks and Nowakowski 2003), whatever a short table shows. Each of these
-/// shows G(n + 1) = G(n) + 1 throughout: taking up to 70 tokens from a heap, and the same with splits.
+/// No finite octal code gives an arithmetic-periodic game (Horrocks and Nowakowski 2003), whatever a short table shows.
+/// Each of these shows G(n + 1) = G(n) + 1 throughout: taking up to 70 tokens from a heap, and the same with splits.
 #[test]
 fn an_octal_game_is_never_called_arithmetic_periodic() {
     for game in [format!("0.{}", "3".repeat(70)), format!("0.{}", "2".repeat(70)), format!("0.{}", "3".repeat(300))] {

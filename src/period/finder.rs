@@ -68,7 +68,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
             repeat: None,
             count: self.values.len(),
             max_value: known.max_value,
-            shortest,
+            unseen_end: None,
             start: stretch.start,
             copies: None,
         };
@@ -83,13 +83,15 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         ends.retain(|&h| h >= 1);
         ends.sort_unstable();
         ends.dedup();
-        finding.shortest = ends[0];
         let mut shifts: Vec<(u64, u64)> = Vec::new();
         for h in ends {
             let least = shifts.last().map_or(1, |shift| shift.1);
             match stretch.shift(h, least)? {
                 Some(p) => shifts.push((h, p)),
-                None => break, // a longer end does not repeat either
+                None => {
+                    finding.unseen_end = Some(h);
+                    break; // a longer end does not repeat either
+                }
             }
         }
         let mut tried = 0;

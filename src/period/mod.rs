@@ -112,8 +112,9 @@ pub struct Finding {
     pub count: u64,
     /// The largest value.
     pub max_value: u16,
-    /// Minimum number of values at the end that had to repeat; 0 when the sequence is too short to be searched.
-    pub shortest: u64,
+    /// The shortest end of the sequence, in values, of which the search found that it does not occur earlier; `None`
+    /// when there are too few values to find one.
+    pub unseen_end: Option<u64>,
     /// First n searched: 0, or the end of the discarded values.
     pub start: u64,
     /// What two copies of the sequence, one period apart, showed about discarded values; `None` when none are needed.

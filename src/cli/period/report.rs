@@ -57,7 +57,7 @@ impl Report<'_> {
             needed: if is_proved { None } else { finding.needed(self.rule) },
             exceptions: self.exceptions.as_ref().map(|exceptions| exceptions.0),
             exception_heaps: self.exceptions.as_ref().map(|exceptions| exceptions.1.as_slice()),
-            searched_end: repeat.is_none().then_some(finding.shortest),
+            searched_end: finding.unseen_end.filter(|_| repeat.is_none()),
             searched_from: finding.start,
         }
     }
@@ -183,12 +183,13 @@ impl fmt::Display for Report<'_> {
 
 /// Which values were searched without finding a period.
 fn no_period(finding: &Finding) -> String {
-    let Finding { max_value, shortest, start, .. } = *finding;
+    let Finding { max_value, unseen_end, start, .. } = *finding;
     let count = HumanCount(finding.count);
-    let end = HumanCount(shortest);
-    match (shortest, start) {
-        (0, _) => format!("{count} values are too few to search for a period"),
-        (_, 0) => {
+    let Some(end) = unseen_end.map(HumanCount) else {
+        return format!("{count} values are too few to search for a period");
+    };
+    match start {
+        0 => {
             format!("no period in {count} values (largest {max_value}): the last {end} values do not occur earlier")
         }
         _ => format!(
