@@ -528,6 +528,20 @@ fn find_gives_what_a_look_at_every_value_gives() {
     assert_eq!(found("--first", "bfile").lines().count(), usize::from(absent));
 }
 
+/// `info` states a space of 4.4 and of .36. The solver finds one only after some thousand values.
+#[test]
+fn rare_positions_of_a_game_do_not_depend_on_the_range() {
+    for game in ["4.4", ".36", "grundy"] {
+        let found = |range: &str| stdout_of(&["-q", "find", game, "--rares", "--range", range]);
+        let whole = found("0..9000");
+        for end in [1, 3000, 4096, 4097, 6000] {
+            let is_before = |line: &&str| line.split(' ').next().unwrap().parse::<u64>().unwrap() < end;
+            let expected: Vec<&str> = whole.lines().filter(is_before).collect();
+            assert_eq!(found(&format!("0..{end}")).lines().collect::<Vec<&str>>(), expected, "{game}, 0..{end}");
+        }
+    }
+}
+
 #[test]
 fn find_refuses_questions_without_an_answer() {
     fails(2, &["find", "grundy"], &["--zeros", "--rares"]);

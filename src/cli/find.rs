@@ -7,12 +7,13 @@ use super::progress::{Meter, note};
 use super::signals::{self, Stopped};
 use super::source::{Source, is_slow};
 use super::values::{COMPUTED, computed_with_space, open};
-use super::{Usage, advice, complain};
+use super::{Usage, advice, complain, space};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::Error;
 use grundy::find::{Question, Row, rows};
 use grundy::solver::SparseSpace;
+use grundy::theory::catalogue;
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use std::io::{IsTerminal, Write};
@@ -106,25 +107,37 @@ impl Wanted {
         Ok(Some(first..=u16::try_from(value.end - 1).unwrap_or(u16::MAX)))
     }
 
-    /// The question about a game whose values were computed with this sparse space.
-    fn question(&self, rule: &Rule, space: SparseSpace) -> Result<Question> {
+    /// The question, where `space` decides which positions are rare.
+    fn question(&self, rule: &Rule, space: Option<SparseSpace>) -> Result<Question> {
         if let Some(values) = self.values()? {
             return Ok(Question::Values(values));
         }
-        // The solver computes the first values without a space.
-        let known = rule.known().and_then(|known| known.space);
-        let known = known.and_then(|(mask, position)| SparseSpace::new(rule, mask, position));
-        let space = Some(space).filter(|&space| space != SparseSpace::NONE).or(known);
         Ok(match self {
             Wanted { zeros: true, .. } => Question::Values(0..=0),
             Wanted { records: true, .. } => Question::Records,
             Wanted { first: true, .. } => Question::First,
             Wanted { histogram: true, .. } => Question::Histogram,
             _ => Question::Rare(space.ok_or_else(|| {
-                Usage(format!("{rule}: no sparse space is known, so rare positions are not defined"))
+                Usage(format!(
+                    "{rule}: no sparse space is known, so rare positions are not defined; the program may find one in \
+                     the values of a longer --range"
+                ))
             })?),
         })
     }
+}
+
+/// The first of two spaces that is one, with a note which positions are rare.
+fn chosen_space(rule: &Rule, first: SparseSpace, second: impl FnOnce() -> SparseSpace) -> Option<SparseSpace> {
+    let is_space = |space: &SparseSpace| *space != SparseSpace::NONE;
+    let space = Some(first).filter(is_space).or_else(|| Some(second()).filter(is_space))?;
+    note(&format!("{rule}: {}; {}", space::explained(space), space::which_are_rare(space)));
+    Some(space)
+}
+
+/// The space that `grundy info` states for a game.
+fn known_space(rule: &Rule) -> SparseSpace {
+    catalogue::known(rule).space.map_or(SparseSpace::NONE, |known| known.fact.space)
 }
 
 /// Number of values of a game that are searched without `--range`.
@@ -140,7 +153,9 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
         Source::Directory(dir) => {
             output.refuse_files_of(&dir)?;
             let view = open(&dir, args.verify, quiet)?;
-            let question = args.wanted.question(&view.rule, view.space())?;
+            let rares = args.wanted.rares.then_some(&view.rule);
+            let space = rares.and_then(|rule| chosen_space(rule, view.space(), || known_space(rule)));
+            let question = args.wanted.question(&view.rule, space)?;
             let range = args.range.clone().unwrap_or(0..view.len());
             let (from, to, count) = (range.start, range.end, view.len());
             if to > count {
@@ -156,9 +171,11 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
                 return Err(Usage("nim: G(n) = n for all n, so there is nothing to find".into()).into());
             }
             if args.wanted.rares && !rule.may_be_sparse() {
-                args.wanted.question(&rule, SparseSpace::NONE)?;
+                args.wanted.question(&rule, None)?;
             }
-            let (values, space) = computed_with_space(&rule, range.end, quiet)?;
+            let (values, computed) = computed_with_space(&rule, range.end, quiet)?;
+            // The known space first: that of the solver depends on the number of values.
+            let space = args.wanted.rares.then(|| chosen_space(&rule, known_space(&rule), || computed)).flatten();
             let question = args.wanted.question(&rule, space)?;
             let search = |see: See<'_>, row: Give<'_>| rows(values.as_slice(), range.clone(), &question, see, row);
             write(&output, args.format, (&question, &range), search, quiet)
@@ -177,15 +194,15 @@ fn write(
     // No progress bar between rows on the same terminal.
     let meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
     meter.begin("searching", 0, Some(range.end - range.start));
-    let mut table = Table { format, index: 0, gap: None };
+    let mut table = Table { format, header: Some(header(question)), index: 0, gap: None };
     let written = output.write(|out| {
-        table.begin(question, out)?;
         let mut see = |n| {
             meter.at(n - range.start);
             // A search without results would not notice that the output was stopped.
             if signals::is_stopping() { Err(Stopped.into()) } else { Ok(()) }
         };
-        search(&mut see, &mut |row| table.row(row, out))
+        search(&mut see, &mut |row| table.row(row, out))?;
+        table.begin(out)
     });
     meter.end();
     if written.is_ok() && !output.is_stdout() {
@@ -197,9 +214,20 @@ fn write(
     written
 }
 
+/// The header of a CSV file.
+fn header(question: &Question) -> &'static str {
+    match question {
+        Question::First => "value,n",
+        Question::Histogram => "value,count",
+        _ => "n,value",
+    }
+}
+
 /// The rows in a format.
 struct Table {
     format: Format,
+    /// The header of a CSV file until it is written. A question that is refused writes nothing.
+    header: Option<&'static str>,
     /// The number of rows of a b-file so far; where rows are indexed by the value, the next index.
     index: u64,
     /// The first value that does not occur, where the b-file ends.
@@ -207,19 +235,16 @@ struct Table {
 }
 
 impl Table {
-    fn begin(&self, question: &Question, out: &mut dyn Write) -> Result<()> {
-        let header = match question {
-            Question::First => "value,n",
-            Question::Histogram => "value,count",
-            _ => "n,value",
-        };
-        if self.format == Format::Csv {
+    /// Writes the header, if the format has one, before the first row, or at the end of a table without rows.
+    fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
+        if let Some(header) = self.header.take().filter(|_| self.format == Format::Csv) {
             writeln!(out, "{header}")?;
         }
         Ok(())
     }
 
     fn row(&mut self, row: Row, out: &mut dyn Write) -> Result<()> {
+        self.begin(out)?;
         match (self.format, row) {
             (Format::Bfile, row) => self.line(row, out)?,
             (Format::Text, Row::At { n, value }) => writeln!(out, "{n} {value}")?,

@@ -67,7 +67,7 @@ use std::process::ExitCode;
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Show only results and errors: no progress, no log.
+    /// Show only results, warnings and errors: no progress, no log.
     #[arg(short, long, global = true)]
     quiet: bool,
     /// Without a terminal, write a line of progress every DURATION, such as 30s, 10m or 1h [default: after 30 s, 1 min,
@@ -306,7 +306,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Merge(args) => return survey::merge(&args),
         Command::Unit(args) => return units::unit(&args, quiet),
         Command::Compare(args) => return publish::compare_two(&args),
-        Command::Units(args) => units::units(&args),
+        Command::Units(args) => units::units(&args, quiet),
         Command::Publish(args) => publish::publish_run(&args, quiet),
         Command::Selftest(args) => return selftest::selftest(&args, quiet),
         Command::Status(args) => status::status(&args),

@@ -6,6 +6,7 @@ use super::source::Source;
 use super::values::{computed, open};
 use super::{Usage, number};
 use anyhow::{Result, bail};
+use grundy::Error;
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::run::RunReader;
 use grundy::theory::definition::{Prefix, Sequence};
@@ -97,8 +98,14 @@ fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
 /// The game and the size of `GAME:HEAP`, if the whole text is not the name of a game.
 fn split_heap(text: &str) -> Option<(&str, &str)> {
     let (game, heap) = text.rsplit_once(':')?;
-    let is_heap = number::number(heap).is_ok() && text.parse::<Rule>().is_err();
-    (is_heap && game.parse::<Rule>().is_ok()).then_some((game, heap))
+    let is_heap = match text.parse::<Rule>() {
+        // 'grundy:2' is a mistyped 'grundy:d=2'.
+        Err(Error::UnknownGame { suggestions, .. }) => suggestions.iter().all(|name| !name.contains(':')),
+        Err(_) => true,
+        Ok(_) => false,
+    };
+    let is_heap = is_heap && number::number(heap).is_ok() && game.parse::<Rule>().is_ok();
+    is_heap.then_some((game, heap))
 }
 
 /// A game of the position, and the values of its heaps.

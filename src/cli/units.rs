@@ -154,7 +154,7 @@ pub(crate) struct UnitArgs {
     kernel: KernelChoice,
 }
 
-pub(crate) fn units(args: &UnitsArgs) -> Result<()> {
+pub(crate) fn units(args: &UnitsArgs, quiet: bool) -> Result<()> {
     let (plan, dir) = match (&args.work, &args.missing, &args.efficiency) {
         (Some(Work::Survey(args)), ..) => (survey_plan(args)?, args.dir.as_deref()),
         (Some(Work::Verify(args)), ..) => {
@@ -165,7 +165,7 @@ pub(crate) fn units(args: &UnitsArgs) -> Result<()> {
             };
             (Plan::verify(super::source::run_directory(&args.run)?, level, args.parts)?, Some(args.dir.as_path()))
         }
-        (None, Some(dir), _) => return missing(dir),
+        (None, Some(dir), _) => return missing(dir, quiet),
         (None, None, Some(dir)) => return efficiency(dir, args),
         (None, None, None) => return Err(Usage("nothing to do; name 'survey', 'verify' or --missing".into()).into()),
     };
@@ -190,9 +190,11 @@ fn survey_plan(args: &SurveyArgs) -> Result<Plan> {
     Ok(Plan::survey(games, args.to, args.parts).map_err(Usage)?)
 }
 
-fn missing(dir: &Path) -> Result<()> {
+fn missing(dir: &Path, quiet: bool) -> Result<()> {
     let Joined { missing, expected, begun, .. } = units::join(&[dir])?;
-    complain!("{}: units missing: {} of {expected}; begun: {begun}", dir.display(), missing.len());
+    if !quiet {
+        complain!("{}: units missing: {} of {expected}; begun: {begun}", dir.display(), missing.len());
+    }
     super::output::print(|out| missing.iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)))
 }
 
