@@ -131,7 +131,7 @@ impl Wanted {
 fn chosen_space(rule: &Rule, first: SparseSpace, second: impl FnOnce() -> SparseSpace) -> Option<SparseSpace> {
     let is_space = |space: &SparseSpace| *space != SparseSpace::NONE;
     let space = Some(first).filter(is_space).or_else(|| Some(second()).filter(is_space))?;
-    note(&format!("{rule}: {}; {}", space::explained(space), space::which_are_rare(space)));
+    note(&format!("{rule}: sparse space with mask {:#x}: {}", space.mask, space::which_are_rare(space)));
     Some(space)
 }
 
