@@ -149,6 +149,12 @@ pub(super) fn counted(number: u64, plural: &str) -> String {
     format!("{} {}", HumanCount(number), if number == 1 { singular } else { plural })
 }
 
+/// Names machines in words.
+pub(super) fn machine_names(machines: &[Option<String>]) -> String {
+    let name = |machine: &Option<String>| machine.clone().unwrap_or_else(|| "a machine that is not recorded".into());
+    machines.iter().map(name).collect::<Vec<String>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,6 +21,7 @@ mod graph;
 mod info;
 mod input;
 mod layout;
+mod merge;
 mod nim;
 mod number;
 mod output;
@@ -96,9 +97,9 @@ enum Command {
     /// Find the period of a game and prove it.
     Period(period::Args),
     /// Find the periods of many games: one record per game, and a table.
-    Survey(survey::SurveyArgs),
+    Survey(survey::Args),
     /// Combine the records of several surveys into one table, or the results of units.
-    Merge(survey::MergeArgs),
+    Merge(merge::Args),
     /// Divide a survey or a verification into work units, or list those that are left.
     Units(units::UnitsArgs),
     /// Do one work unit.
@@ -303,7 +304,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Verify(args) => return verify::verify(&args, quiet),
         Command::Period(args) => return period::period(&args, quiet),
         Command::Survey(args) => return survey::survey(&args, quiet),
-        Command::Merge(args) => return survey::merge(&args),
+        Command::Merge(args) => return merge::merge(&args),
         Command::Unit(args) => return units::unit(&args, quiet),
         Command::Compare(args) => return publish::compare_two(&args),
         Command::Units(args) => units::units(&args, quiet),

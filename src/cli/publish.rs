@@ -1,7 +1,7 @@
 //! `grundy publish` and `grundy compare`: a directory that others can cite and check, and where two runs agree.
 
 use super::discarded::rows_of_run;
-use super::layout::{counted, fitted};
+use super::layout::{counted, fitted, machine_names};
 use super::number::number;
 use super::progress::{Meter, note};
 use super::space::which_are_rare;
@@ -229,12 +229,6 @@ fn reason(obstacle: Obstacle) -> &'static str {
         }
         _ => "the computations are not independent",
     }
-}
-
-/// Names machines in words.
-pub(super) fn machine_names(machines: &[Option<String>]) -> String {
-    let name = |machine: &Option<String>| machine.clone().unwrap_or_else(|| "a machine that is not recorded".into());
-    machines.iter().map(name).collect::<Vec<String>>().join(", ")
 }
 
 pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {

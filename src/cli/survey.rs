@@ -1,4 +1,4 @@
-//! `grundy survey` and `grundy merge`: find the periods of many games, and combine their records into a table.
+//! `grundy survey`: find the periods of many games.
 
 use super::advice::message;
 use super::deadline::Deadline;
@@ -9,25 +9,20 @@ use super::progress::Meter;
 use super::signals::stop_flag;
 use super::source::printable;
 use super::{Compute, Usage};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::{ArgGroup, ValueEnum};
 use grundy::error::Kind;
 use grundy::period::Status;
-use grundy::survey::{self, Failure, Games, Means, Missing, Outcome, Plan, Record};
+use grundy::survey::{self, Failure, Games, Means, Outcome, Plan, Record};
 use grundy::theory::rule::Rule;
-use grundy::units;
 use indicatif::HumanCount;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum length of a file with a list of games, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
-
-/// Maximum number of lines of missing results that `merge` prints.
-pub(super) const MAX_LISTED: usize = 20;
 
 /// Arguments of `grundy survey`.
 #[derive(Debug, clap::Args)]
@@ -43,7 +38,7 @@ pub(super) const MAX_LISTED: usize = 20;
                         saved every ten minutes and when it is stopped, but a game that --time-limit ended is \
                         computed from the beginning under a longer limit. A directory with other files or another \
                         survey is refused; exit status 75 means that another process is using the directory.")]
-pub(crate) struct SurveyArgs {
+pub(crate) struct Args {
     /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
     #[arg(value_name = "GAMES-FILE", group = "source")]
     games: Option<PathBuf>,
@@ -73,39 +68,6 @@ pub(crate) struct SurveyArgs {
     /// Print the records as JSON Lines.
     #[arg(long)]
     json: bool,
-}
-
-/// Arguments of `grundy merge`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy merge shard0 shard1 --format csv -o table.csv\n         \
-                        grundy merge check --json\n\n\
-                        Of two records of one game, merge takes the proved one, else the one with more values; it \
-                        refuses records that contradict each other with exit status 3. The plans in the directories \
-                        list the expected games. If results are missing, merge lists them on stderr, writes no \
-                        table, and exits with status 4.\n\n\
-                        The results of units ('grundy units') are combined in the same way: those of a survey into \
-                        the table of the whole survey, those of a verification into one verdict, with exit status 3 \
-                        if a check failed. A unit that met a damaged file ('grundy unit' exits with status 3 and \
-                        names it) has no result, and its values get no verdict. Two results of one unit that \
-                        contradict each other are an error.\n\n\
-                        JSON keys of a verdict: game digest count level verdict ranges checked units expected wrong \
-                        kernels programs machines spent; 'verdict' is passed, failed or incomplete")]
-pub(crate) struct MergeArgs {
-    /// Survey directories, or directories of units that have the same plan.
-    #[arg(required = true, value_name = "DIR")]
-    dirs: Vec<PathBuf>,
-    /// Format of the table.
-    #[arg(long, value_enum, default_value = "markdown")]
-    format: Format,
-    /// File to write; '-' is stdout [default: stdout].
-    #[arg(short, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Same as --format jsonl.
-    #[arg(long)]
-    json: bool,
-    /// Write the table of the available results even if others are missing.
-    #[arg(long)]
-    partial: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -163,7 +125,7 @@ pub(super) fn games_of(path: &Path) -> Result<Vec<String>> {
     Ok(games)
 }
 
-pub(crate) fn survey(args: &SurveyArgs, quiet: bool) -> Result<ExitCode> {
+pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
     super::output::refuse_unsuitable_directory(&args.output)?;
     let method = args.compute.kernel.method()?;
     let games = match (&args.games, args.digits) {
@@ -253,94 +215,5 @@ fn warn_of_limited<'a>(records: impl Iterator<Item = &'a Record>) {
             "grundy: warning: games ended by the time limit: {count}; the earliest, {game}, after {}",
             counted(*checked_through, "values")
         );
-    }
-}
-
-pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
-    let dirs: Vec<&Path> = args.dirs.iter().map(PathBuf::as_path).collect();
-    let format = if args.json { Format::Jsonl } else { args.format };
-    for dir in &dirs {
-        refuse_missing(dir)?;
-    }
-    if let Some(output) = &args.output {
-        refuse_results(output, &dirs)?;
-    }
-    let has_units = |dir: &&&Path| units::Plan::exists(dir);
-    if let Some(of_units) = dirs.iter().find(has_units) {
-        if let Some(other) = dirs.iter().find(|dir| !units::Plan::exists(dir)) {
-            return Err(anyhow!(
-                "{} has a plan of units, and {} has none; merge units and surveys separately",
-                printable(of_units),
-                printable(other)
-            ));
-        }
-        return super::units::merge(&dirs, format, args.partial, args.output.as_deref());
-    }
-    let collection = survey::collect(&dirs)?;
-    for dir in &collection.unplanned {
-        let dir = dir.display();
-        super::complain!(
-            "grundy: warning: {dir}: no plan (survey.plan), so merge cannot tell whether records are missing"
-        );
-    }
-    let missing = collection.missing();
-    if missing.games > 0 {
-        list(&missing, args.partial);
-        if !args.partial {
-            return Ok(ExitCode::from(super::INCOMPLETE));
-        }
-    }
-    let text = format.text(collection.records.values())?;
-    match &args.output {
-        Some(path) => super::output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?)),
-        None => super::output::print(|out| Ok(out.write_all(text.as_bytes())?)),
-    }?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Refuses a path that is not a directory.
-fn refuse_missing(dir: &Path) -> Result<()> {
-    let what = match dir.metadata() {
-        Ok(there) if there.is_dir() => return Ok(()),
-        Ok(_) => "not a directory",
-        Err(error) if error.kind() == ErrorKind::NotFound => "no such directory",
-        Err(error) => return Err(anyhow!("{}: {error}", printable(dir))),
-    };
-    Err(anyhow!("{}: {what}; give a directory that 'grundy survey' or 'grundy unit' wrote", printable(dir)))
-}
-
-/// Refuses an output file in one of the directories that are merged, unless its name cannot be that of a result.
-fn refuse_results(output: &Path, dirs: &[&Path]) -> Result<()> {
-    const TABLES: [&str; 3] = ["csv", "md", "txt"];
-    let extension = output.extension().and_then(|extension| extension.to_str());
-    if extension.is_some_and(|extension| TABLES.contains(&extension)) {
-        return Ok(());
-    }
-    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(parent) = parent.canonicalize() else { return Ok(()) };
-    match dirs.iter().find(|dir| dir.canonicalize().is_ok_and(|dir| dir == parent)) {
-        Some(dir) => Err(anyhow!(
-            "writing {}: {} contains the results that are merged; choose another directory, or a name that ends in .md, \
-             .csv or .txt",
-            printable(output),
-            printable(dir)
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Lists the missing results on stderr.
-fn list(missing: &Missing, partial: bool) {
-    let (kind, what) = if partial {
-        ("warning", ":")
-    } else {
-        ("error", "; no table is written. Complete the surveys, or use --partial. Missing:")
-    };
-    super::complain!("grundy: {kind}: {} of {} results are missing{what}", missing.games, missing.expected);
-    for line in missing.lines.iter().take(MAX_LISTED) {
-        super::complain!("  {line}");
-    }
-    if missing.lines.len() > MAX_LISTED {
-        super::complain!("  and {} more lines", missing.lines.len() - MAX_LISTED);
     }
 }

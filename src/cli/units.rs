@@ -1,17 +1,17 @@
-//! `grundy units` and `grundy unit`: divide a survey or a verification into units, do one of them, and combine them.
+//! `grundy units` and `grundy unit`: divide a survey or a verification into units, and do one of them.
 
 use super::advice::message;
-use super::layout::{counted, fitted};
+use super::layout::counted;
 use super::number;
 use super::progress::Meter;
 use super::signals::stop_flag;
-use super::survey::{Format, MAX_LISTED, games_of};
+use super::survey::games_of;
 use super::{KernelChoice, Usage, complain};
 use anyhow::Result;
 use clap::{ArgGroup, Subcommand, ValueEnum};
 use grundy::error::Kind;
 use grundy::survey;
-use grundy::units::{self, Joined, MAX_PARTS, Performed, Plan, Request, Unit, Verdict};
+use grundy::units::{self, Joined, MAX_PARTS, Performed, Plan, Request, Unit};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -274,65 +274,4 @@ pub(crate) fn unit(args: &UnitArgs, quiet: bool) -> Result<ExitCode> {
 fn say(text: &str) -> Result<ExitCode> {
     super::output::print(|out| Ok(out.write_all(text.as_bytes())?))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Combines the results of directories of units: the table of a survey, or the verdict of a verification.
-pub(super) fn merge(dirs: &[&Path], format: Format, partial: bool, output: Option<&Path>) -> Result<ExitCode> {
-    let joined = units::join(dirs)?;
-    let verdict = joined.verdict();
-    if let Some(verdict) = verdict.as_ref().filter(|verdict| !verdict.wrong.is_empty()) {
-        verdict.wrong.iter().for_each(|why| complain!("grundy: error: {why}"));
-    }
-    if !joined.missing.is_empty() {
-        list(&joined, partial);
-        if !partial && verdict.as_ref().is_none_or(|verdict| verdict.wrong.is_empty()) {
-            return Ok(ExitCode::from(super::INCOMPLETE));
-        }
-    }
-    let text = match &verdict {
-        None => format.text(joined.records().values())?,
-        Some(verdict) => said(verdict, format)?,
-    };
-    match output {
-        Some(path) => super::output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?)),
-        None => super::output::print(|out| Ok(out.write_all(text.as_bytes())?)),
-    }?;
-    let failed = verdict.is_some_and(|verdict| !verdict.wrong.is_empty());
-    Ok(if failed { ExitCode::from(3) } else { ExitCode::SUCCESS })
-}
-
-fn said(verdict: &Verdict, format: Format) -> Result<String> {
-    match format {
-        Format::Jsonl => return Ok(serde_json::to_string(verdict)? + "\n"),
-        Format::Csv => return Err(Usage("a verification has no table; use --json, or no --format".into()).into()),
-        Format::Markdown => {}
-    }
-    let Verdict { game, digest, count, level, checked, units, expected, .. } = verdict;
-    let ranges: Vec<String> = verdict.ranges.iter().map(|(from, to)| format!("{from}..{to}")).collect();
-    let shown = if ranges.is_empty() { "nothing".into() } else { ranges.join(", ") };
-    let (checked, what) = (counted(*checked, "values"), verdict.verdict);
-    Ok(fitted(&format!(
-        "{game}: level {level} {what}: {shown} of 0..{count} in {units} of {}, {checked} compared or computed again, \
-         {:.0} s of processor time on {}; digest {digest}\n",
-        counted(*expected, "units"),
-        verdict.spent.cpu,
-        counted(verdict.machines.len() as u64, "processor models"),
-    )))
-}
-
-/// Lists the missing units on stderr.
-fn list(joined: &Joined, partial: bool) {
-    let (kind, what) = if partial {
-        ("warning", ":")
-    } else {
-        ("error", "; nothing is written. Do them ('grundy units --missing' lists all), or use --partial. Missing:")
-    };
-    let (missing, expected) = (joined.missing.len(), joined.expected);
-    complain!("grundy: {kind}: {missing} of {expected} units are missing{what}");
-    for name in joined.missing.iter().take(MAX_LISTED) {
-        complain!("  {name}");
-    }
-    if missing > MAX_LISTED {
-        complain!("  and {} more", missing - MAX_LISTED);
-    }
 }

@@ -3,8 +3,7 @@
 use super::pace::{self, Pace};
 use super::{Examined, State, fault};
 use crate::cli::colour::{ACTIVE, BAD, painted};
-use crate::cli::layout::{counted, duration, paragraph, size};
-use crate::cli::publish::machine_names;
+use crate::cli::layout::{counted, duration, machine_names, paragraph, size};
 use crate::cli::{games, space};
 use grundy::checkpoint::journal::{Origin, Record};
 use grundy::error::printable;
