@@ -5,8 +5,8 @@
 //! which its sum belongs.
 
 use super::WideSolver;
-use super::far::Run;
 use super::reader::Reader;
+use super::run::Run;
 use crate::kernel::{Kernel, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};

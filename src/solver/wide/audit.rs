@@ -2,8 +2,9 @@
 //! and compares the candidates with all far lookups.
 
 use super::WideSolver;
-use super::far::{FarRun, Run};
+use super::far::FarRun;
 use super::reader::Reader;
+use super::run::Run;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, WIDE_LANES};
 use crate::solver::audit;

@@ -4,8 +4,9 @@
 //! a pair with one of about a dozen parts, all far from 0 and from n. So the search first tries the *recent parts*,
 //! those of the last pairs found, and compares all pairs only after that.
 
-use super::far::Run;
 use super::reader::Reader;
+use super::recent_parts::PARTS_AT_ONCE;
+use super::run::Run;
 use crate::error::Result;
 use crate::fault;
 use crate::kernel::ValueSet;
@@ -15,16 +16,6 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use rayon::prelude::*;
 use std::sync::OnceLock;
-
-/// Maximum number of parts that are remembered.
-const RECENT_PARTS: usize = 512;
-
-/// Number of recent parts that the far step tries before the last range of pairs with a part below `HEAD_PARTS`.
-const FIRST_PARTS: usize = 64;
-
-/// Number of recent parts whose options are computed before they are compared with the targets, and number of recent
-/// parts that are compared with one part at once.
-const PARTS_AT_ONCE: usize = 64;
 
 /// Minimum number of targets for which the options of recent parts are looked up in a set. An estimate; no other number
 /// was measured. Unit tests need fewer.
@@ -38,41 +29,6 @@ const FEW_TASKS: usize = 4;
 
 /// Number of pairs that one task compares.
 const TASK: u64 = 1 << 16;
-
-/// Parts of pairs that were found, roughly those that gave most values first. They change no value, so they need no
-/// checksum.
-#[derive(Clone, Debug, Default)]
-pub(super) struct DeepParts {
-    recent: Vec<u64>,
-}
-
-impl DeepParts {
-    /// The first parts, of which the far step tries pairs early, and the others.
-    pub(super) fn parts(&self) -> (&[u64], &[u64]) {
-        self.recent.split_at(FIRST_PARTS.min(self.recent.len()))
-    }
-
-    /// The place of a part. The parts are compared in groups, which the compiler vectorises.
-    fn place(&self, part: u64) -> Option<usize> {
-        let is_in = |parts: &[u64]| parts.iter().fold(false, |any, &recent| any | (recent == part));
-        let group = self.recent.chunks(PARTS_AT_ONCE).position(is_in)?;
-        self.recent[group * PARTS_AT_ONCE..]
-            .iter()
-            .position(|&recent| recent == part)
-            .map(|at| group * PARTS_AT_ONCE + at)
-    }
-
-    /// Moves a part towards the front, or enters it.
-    pub(super) fn note(&mut self, part: u64) {
-        match self.place(part) {
-            Some(place) => self.recent.swap(place, place / 2),
-            None => {
-                self.recent.truncate(RECENT_PARTS - 1);
-                self.recent.push(part);
-            }
-        }
-    }
-}
 
 /// Two deliberate faults, see fault.rs.
 pub(super) fn is_skipped(target: u16) -> bool {

@@ -2,12 +2,11 @@
 
 use super::LONGEST_LEAD;
 use super::candidates::Search;
-use super::deep::DeepParts;
 use super::marked_sums::MarkedSums;
 use super::reader::Reader;
+use super::run::Run;
 use crate::kernel::{Kernel, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 use crate::solver::witnesses::HEAD_PARTS;
-use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use std::array::from_fn;
 use std::ops::Range;
@@ -127,30 +126,6 @@ const MOST_OPEN: usize = 16;
 
 /// Number of pairs of a split that one deep search compares before it turns to the next split.
 const PAIRS_PER_SEARCH: usize = 1 << 14;
-
-/// [`WIDE_LANES`] consecutive positions.
-#[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
-    /// The far step reads the values before this position.
-    pub(super) known: u64,
-    /// The first position of the run.
-    pub(super) first: u64,
-    /// The parts of pairs that were found before `known`.
-    pub(super) deep: &'a DeepParts,
-}
-
-impl Run<'_> {
-    /// The positions.
-    pub(super) fn positions(self) -> Range<u64> {
-        self.first..self.first + WIDE_LANES as u64
-    }
-
-    /// The least offset at which every position of the run reads a value before `known`. So the other part of a pair
-    /// with a smaller part from here on is before `known` too.
-    pub(super) fn far(self) -> usize {
-        index(self.first - self.known) + WIDE_LANES
-    }
-}
 
 /// The values that are still open at one position.
 struct OpenValues<'a> {
@@ -299,7 +274,7 @@ impl Reader<'_> {
         /// Lengths of the ranges of smaller parts that are searched one after the other before recent parts.
         const LENGTHS: [u64; 3] = [1 << 8, 1 << 10, 1 << 12];
         let mut searched = Searched { targets: targets.len() as u64, ..Searched::default() };
-        let (first, others) = run.deep.parts();
+        let (first, others) = run.recent.first_and_others();
         let mut from = run.far() as u64;
         for length in LENGTHS {
             self.search_parts(kernel, n, from..from + length, targets);

@@ -3,7 +3,7 @@
 //! For each split, a rare position r gives one lookup. Position n reads it as the pair of r and n - s - r, where s is
 //! the number of tokens that the split removes.
 
-use super::far::Run;
+use super::run::Run;
 use crate::kernel::WidePart;
 use crate::solver::checksums::EntrySum;
 use crate::theory::nimber::index;

@@ -7,8 +7,8 @@
 //!
 //! Let s be the least removal of all splits. The *place* of a sum m is m + s: the position with this sum in that split.
 
-use super::far::Run;
 use super::reader::Reader;
+use super::run::Run;
 use crate::kernel::{Kernel, MARK_LANES, WIDE_LANES};
 use crate::solver::pair_sets::with_nim_sums;
 use crate::theory::nimber::index;

@@ -10,8 +10,9 @@
 //! one is in [`FarLane::open`] or [`FarLane::later`] instead of the candidates.
 
 use super::candidates::Search;
-use super::far::{FarLane, FarRun, FurtherValues, Run, hits, without_constant};
+use super::far::{FarLane, FarRun, FurtherValues, hits, without_constant};
 use super::reader::Reader;
+use super::run::Run;
 use crate::kernel::{Kernel, WIDE_LANES};
 use std::ops::Range;
 

@@ -45,6 +45,8 @@ mod marked_sums;
 mod middle;
 mod near;
 mod reader;
+mod recent_parts;
+mod run;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -62,9 +64,9 @@ use crate::kernel::{Kernel, WIDE_ROWS};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use deep::DeepParts;
 use learning::Marks;
 use lookups::SplitLookups;
+use recent_parts::RecentParts;
 use step::{LONGEST_LEAD, NextValues, Step};
 
 /// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB, and few in unit tests.
@@ -132,7 +134,7 @@ pub(super) struct WideSolver {
     head: Head,
     marks: Marks,
     classes: Checked<Classes>,
-    deep: DeepParts,
+    recent: RecentParts,
     /// Number of candidates that the far step finds for each position, from 2 to [`WIDE_ROWS`].
     wanted: usize,
     /// Whether memory for all values was not available.
@@ -164,7 +166,7 @@ impl WideSolver {
             head,
             marks: Marks::new(),
             classes: Checked::new(Classes::default()),
-            deep: DeepParts::default(),
+            recent: RecentParts::default(),
             wanted: 2,
             lacks_memory: false,
             audit: None,
@@ -366,7 +368,7 @@ impl WideSolver {
         }
         self.head.push(first, &values);
         self.values.extend(values.iter().copied());
-        self.deep = found.deep;
+        self.recent = found.recent;
         self.marks.targets += found.targets;
         self.marks.deep += found.deep_searches;
         let count = if self.has_space() { &mut work.witnessed } else { &mut work.defined };

@@ -1,9 +1,11 @@
 //! The near options of the positions of a run, and their values.
 
-use super::deep::{DeepParts, is_skipped};
-use super::far::{FarLane, Run, Searched};
+use super::deep::is_skipped;
+use super::far::{FarLane, Searched};
 use super::lookups::SplitLookups;
 use super::reader::Reader;
+use super::recent_parts::RecentParts;
+use super::run::Run;
 use super::step::Step;
 use crate::error::{Error, Result};
 use crate::kernel::WidePart;
@@ -18,7 +20,7 @@ pub(super) struct Found {
     /// The rare positions, ascending, with their values.
     pub(super) rare_positions: Vec<(u64, u16)>,
     /// The parts of the last pairs found.
-    pub(super) deep: DeepParts,
+    pub(super) recent: RecentParts,
     /// Number of rare values searched.
     pub(super) targets: u64,
     /// Number of these for which all pairs were compared.
@@ -44,7 +46,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     pub(super) fn new(step: &'a Step<'a>, past: &'a S, work: &'a mut Work) -> NearStep<'a, S> {
         let found = Found {
             rare_positions: Vec::new(),
-            deep: step.solver.deep.clone(),
+            recent: step.solver.recent.clone(),
             targets: 0,
             deep_searches: 0,
             without_candidate: 0,
@@ -145,10 +147,10 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
     /// Any error of reading the values before.
     fn least_missing(&mut self, run: Run<'_>, mut targets: Vec<u16>) -> Result<Option<u16>> {
         let n = self.n();
-        let (_, others) = run.deep.parts();
+        let (_, others) = run.recent.first_and_others();
         for part in self.reader.search_recent(n, run, others, &mut targets) {
             self.work.depth = self.work.depth.max(part.min(n - part));
-            self.found.deep.note(part);
+            self.found.recent.note(part);
         }
         for target in targets {
             self.work.exhaustive_searches += 1;
@@ -158,8 +160,8 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
             let Some((part, other)) = pair else { return Ok(Some(target)) };
             self.work.depth = self.work.depth.max(part);
             // Nothing tells which of the two parts the next pairs will share.
-            self.found.deep.note(part);
-            self.found.deep.note(other);
+            self.found.recent.note(part);
+            self.found.recent.note(other);
         }
         Ok(None)
     }
@@ -172,7 +174,7 @@ impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
         self.found.deep_searches += searched.deep;
         for &part in &searched.parts {
             self.work.depth = self.work.depth.max(part.min(n - part));
-            self.found.deep.note(part);
+            self.found.recent.note(part);
         }
     }
 

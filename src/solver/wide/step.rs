@@ -10,10 +10,11 @@
 //! order only decide which of the three steps excludes an option.
 
 use super::WideSolver;
-use super::deep::DeepParts;
-use super::far::{FarRun, Run};
+use super::far::FarRun;
 use super::near::{Found, NearStep};
 use super::reader::Reader;
+use super::recent_parts::RecentParts;
+use super::run::Run;
 use crate::error::{Error, Result};
 use crate::kernel::WIDE_LANES;
 use crate::solver::Work;
@@ -53,7 +54,7 @@ fn lead(threads: Threads) -> u64 {
 struct Piece {
     values: Box<[u16]>,
     /// The parts of the last pairs found.
-    deep: DeepParts,
+    recent: RecentParts,
 }
 
 /// The values that a step found.
@@ -180,7 +181,7 @@ impl<'a> Step<'a> {
                 break;
             }
             let values = near.reader.last().slice(run.first, near.reader.end());
-            let piece = Piece { values: values.into(), deep: near.found.deep.clone() };
+            let piece = Piece { values: values.into(), recent: near.found.recent.clone() };
             self.pieces[index(run.first - self.positions.start) / SLOT].get_or_init(|| piece);
             self.slots.publish(values.len());
             if !is_last && begun.elapsed() > STEP_TIME {
@@ -216,7 +217,7 @@ impl<'a> Step<'a> {
         let known = self.known_before(first);
         let pieces = index(known - self.positions.start) / SLOT;
         let last = pieces.checked_sub(1).and_then(|last| self.pieces[last].get());
-        Run { known, first, deep: last.map_or(&self.solver.deep, |piece| &piece.deep) }
+        Run { known, first, recent: last.map_or(&self.solver.recent, |piece| &piece.recent) }
     }
 
     /// Claims the next run that can be prepared, if there is one now.
@@ -310,7 +311,7 @@ mod tests {
         let step = Step::new(&solver, 1000, Threads::ONE);
         let mut found = values[800..800 + 3 * SLOT].to_vec();
         for (piece, values) in step.pieces.iter().zip(found.chunks(SLOT)) {
-            piece.get_or_init(|| Piece { values: values.into(), deep: DeepParts::default() });
+            piece.get_or_init(|| Piece { values: values.into(), recent: RecentParts::default() });
         }
         step.agrees_with_pieces(&found).unwrap();
         found[SLOT + 5] ^= 1;

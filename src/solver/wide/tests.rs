@@ -1,7 +1,8 @@
 use super::WideSolver;
 use super::audit::ONE_IN_OF_ALL_PAIRS;
-use super::far::{FarLane, FarRun, Run};
+use super::far::{FarLane, FarRun};
 use super::reader::Reader;
+use super::run::Run;
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::solver::audit;
@@ -216,7 +217,7 @@ fn a_short_copy_reads_the_same_values_as_a_complete_one() {
         assert!(readers[0].last().start() > readers[1].last().start(), "{game}");
         for _ in 0..4 {
             let known = readers[0].end();
-            let run = Run { known, first: known + 64 * random.below(5), deep: &wide.deep };
+            let run = Run { known, first: known + 64 * random.below(5), recent: &wide.recent };
             for kernel in Kernel::available() {
                 let [short, complete] = readers.each_ref().map(|reader| {
                     let mut far = FarRun::default();
@@ -244,7 +245,7 @@ fn auditing_solver(game: &str, begin: usize) -> WideSolver {
 fn an_audit_compares_the_found_parts_in_any_order() {
     const BEGIN: usize = 8192;
     let wide = auditing_solver(".146", BEGIN);
-    let run = Run { known: BEGIN as u64, first: BEGIN as u64, deep: &wide.deep };
+    let run = Run { known: BEGIN as u64, first: BEGIN as u64, recent: &wide.recent };
     assert!(wide.is_audited(run));
     for (parts, agrees) in [([7, 5], true), ([5, 6], false)] {
         let audited = wide.audited(run, &mut FarRun::default(), |kernel, far| {
@@ -267,7 +268,7 @@ fn an_audit_finds_a_candidate_that_is_an_option() {
     let wide = auditing_solver("grundy", BEGIN);
     assert!(!wide.marks.all_pairs, "all pairs need no lookups");
     let reader = Reader::new(&wide);
-    let run = Run { known: BEGIN as u64, first: BEGIN as u64, deep: &wide.deep };
+    let run = Run { known: BEGIN as u64, first: BEGIN as u64, recent: &wide.recent };
     let mut far = FarRun::default();
     reader.far_lanes(wide.kernel, run, &mut far);
     wide.check_candidates(&reader, run, &far).unwrap();
@@ -300,7 +301,7 @@ fn revised_lanes_are_those_of_a_far_step_without_a_lead() {
             let kernel = random.pick(&Kernel::available());
             let known = BEGIN as u64;
             let first = known + 64 * random.below(16);
-            let run = Run { known, first, deep: &wide.deep };
+            let run = Run { known, first, recent: &wide.recent };
             let mut reader = Reader::new(&wide);
             let mut far = FarRun::default();
             reader.far_lanes(kernel, run, &mut far);
@@ -348,7 +349,7 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
         let [reader, mut all_known] = [Reader::new(&wide), Reader::new(&wide)];
         all_known.push(&all[BEGIN..]);
         for _ in 0..3 {
-            let run = Run { known: BEGIN as u64, first: BEGIN as u64 + 64 * random.below(16), deep: &wide.deep };
+            let run = Run { known: BEGIN as u64, first: BEGIN as u64 + 64 * random.below(16), recent: &wide.recent };
             let mut far = FarRun::default();
             reader.far_lanes(wide.kernel, run, &mut far);
             let lacking: Vec<usize> = (0..64).filter(|_| random.below(3) == 0).collect();
