@@ -236,7 +236,9 @@ pub enum Error {
         how: String,
     },
     /// Two kernels find different options of a position. Its value is not known yet.
-    #[error("a check failed: the kernels {kernel} and {other} find different options of n = {n}")]
+    #[error(
+        "a check failed: the kernels {kernel} and {other} find different options of n = {n}; one of them, or the memory, is wrong"
+    )]
     OptionsDiffer {
         /// The position.
         n: u64,

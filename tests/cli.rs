@@ -656,6 +656,8 @@ fn mistakes_of_the_command_line_are_explained_in_words() {
     fails(2, &["values", ".8F", "-1..3"], &["'-1'", "must not be negative", "0..20"]);
     fails(2, &["play", "kayles", "5", "kayles", "3"], &["heap 'kayles'", "GAME:HEAP GAME:HEAP"]);
     fails(2, &["play", "kayles:12", "5"], &["'kayles 12 5'", "'kayles:12 kayles:5'"]);
+    fails(2, &["play", "kayles:12", "5", "nim:3"], &["'kayles:12'", "GAME:HEAP GAME:HEAP"]);
+    fails(2, &["play", "kayles:12", "nim"], &["'kayles:12'", "GAME:HEAP GAME:HEAP"]);
     fails(2, &["period", "kayles", "--certificate", "c", "--exceptions", "c"], &["different files"]);
     let typo = home.path().join("typo");
     fails(1, &["run", "--dir", typo.to_str().unwrap()], &["no run here", "grundy run grundy --dir"]);

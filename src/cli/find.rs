@@ -4,6 +4,7 @@ use super::discarded::{Give, See, rows_of_run};
 use super::number;
 use super::output::Output;
 use super::progress::{Meter, note};
+use super::run::resume_command;
 use super::signals::{self, Stopped};
 use super::source::{Source, is_slow};
 use super::values::{COMPUTED, computed_with_space, open};
@@ -36,7 +37,8 @@ const USUAL_OF_SLOW: u64 = 1 << 12;
                         '-' means that the value does not occur; 'value number' with --histogram. In a b-file, the \
                         positions are numbered from 1; --first and --histogram are indexed by the value. A position \
                         n is rare if n is 0, or if G(n) is in the smaller class of the sparse space: nearly all \
-                        values are in the other class ('grundy status' states the space of a run). Of discarded \
+                        values are in the other class. The space of a run is that of 'grundy status'; the space of a \
+                        game is that of 'grundy info', or else one found in the values of the range. Of discarded \
                         values (--keep), the run knows the rare positions, records and counts; a question that they \
                         do not decide is refused. For a run, checks the journal and reads the table as it is; \
                         --verify checks the table first.")]
@@ -107,8 +109,8 @@ impl Wanted {
         Ok(Some(first..=u16::try_from(value.end - 1).unwrap_or(u16::MAX)))
     }
 
-    /// The question, where `space` decides which positions are rare.
-    fn question(&self, rule: &Rule, space: Option<SparseSpace>) -> Result<Question> {
+    /// The question. `space` returns the space that decides which positions are rare.
+    fn question(&self, space: impl FnOnce() -> Result<SparseSpace>) -> Result<Question> {
         if let Some(values) = self.values()? {
             return Ok(Question::Values(values));
         }
@@ -117,22 +119,22 @@ impl Wanted {
             Wanted { records: true, .. } => Question::Records,
             Wanted { first: true, .. } => Question::First,
             Wanted { histogram: true, .. } => Question::Histogram,
-            _ => Question::Rare(space.ok_or_else(|| {
-                Usage(format!(
-                    "{rule}: no sparse space is known, so rare positions are not defined; the program may find one in \
-                     the values of a longer --range"
-                ))
-            })?),
+            _ => Question::Rare(space()?),
         })
     }
 }
 
-/// The first of two spaces that is one, with a note which positions are rare.
-fn chosen_space(rule: &Rule, first: SparseSpace, second: impl FnOnce() -> SparseSpace) -> Option<SparseSpace> {
-    let is_space = |space: &SparseSpace| *space != SparseSpace::NONE;
-    let space = Some(first).filter(is_space).or_else(|| Some(second()).filter(is_space))?;
+/// The first of two spaces that is one, with a note which positions are rare. `more` says how one could be found.
+fn chosen_space(rule: &Rule, spaces: [SparseSpace; 2], more: &str) -> Result<SparseSpace> {
+    let none = "so rare positions are not defined";
+    if !rule.may_be_sparse() {
+        let why = "no move leaves two heaps, one leaves three, or the code repeats";
+        return Err(Usage(format!("{rule}: there is no sparse space, because {why}; {none}")).into());
+    }
+    let space = spaces.into_iter().find(|space| *space != SparseSpace::NONE);
+    let space = space.ok_or_else(|| Usage(format!("{rule}: no sparse space is known, {none}; {more}")))?;
     note(&format!("{rule}: sparse space with mask {:#x}: {}", space.mask, space::which_are_rare(space)));
-    Some(space)
+    Ok(space)
 }
 
 /// The space that `grundy info` states for a game.
@@ -153,9 +155,11 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
         Source::Directory(dir) => {
             output.refuse_files_of(&dir)?;
             let view = open(&dir, args.verify, quiet)?;
-            let rares = args.wanted.rares.then_some(&view.rule);
-            let space = rares.and_then(|rule| chosen_space(rule, view.space(), || known_space(rule)));
-            let question = args.wanted.question(&view.rule, space)?;
+            let question = args.wanted.question(|| {
+                let more = resume_command(&view.rule, &dir, view.len().checked_mul(2));
+                let spaces = [view.space(), known_space(&view.rule)];
+                chosen_space(&view.rule, spaces, &format!("'{more}' may find one"))
+            })?;
             let range = args.range.clone().unwrap_or(0..view.len());
             let (from, to, count) = (range.start, range.end, view.len());
             if to > count {
@@ -171,12 +175,13 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
                 return Err(Usage("nim: G(n) = n for all n, so there is nothing to find".into()).into());
             }
             if args.wanted.rares && !rule.may_be_sparse() {
-                args.wanted.question(&rule, None)?;
+                chosen_space(&rule, [SparseSpace::NONE; 2], "")?;
             }
             let (values, computed) = computed_with_space(&rule, range.end, quiet)?;
             // The known space first: that of the solver depends on the number of values.
-            let space = args.wanted.rares.then(|| chosen_space(&rule, known_space(&rule), || computed)).flatten();
-            let question = args.wanted.question(&rule, space)?;
+            let more = "the program may find one in the values of a longer --range";
+            let spaces = || [known_space(&rule), computed];
+            let question = args.wanted.question(|| chosen_space(&rule, spaces(), more))?;
             let search = |see: See<'_>, row: Give<'_>| rows(values.as_slice(), range.clone(), &question, see, row);
             write(&output, args.format, (&question, &range), search, quiet)
         }

@@ -350,8 +350,8 @@ impl RunSearch<'_> {
     /// do.
     ///
     /// # Errors
-    /// Errors of the solver and of reading the run; [`Error::Differs`] and [`Error::Flipped`] when the values
-    /// contradict the waypoints or the proof.
+    /// Errors of the solver and of reading the run; [`Error::Differs`], [`Error::OptionsDiffer`] and [`Error::Flipped`]
+    /// when the values contradict the waypoints or the proof.
     fn by_waypoints(
         &self,
         proved: &ProvedPeriod<'_>,

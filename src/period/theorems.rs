@@ -65,7 +65,9 @@
 //! by at least n - t - 2q >= d. So G(n+p) = m* = G(n), which is common at n + p, and n + p is witnessed with the same
 //! q. ∎
 //!
-//! The solver bounds D without pairs of two rare parts, whose smaller part is at most r.
+//! The D that the solver states covers all witnesses but pairs of two rare parts, whose smaller part is at most r. From
+//! n = 2 r + t + 1 on there are no such pairs, so only n1 can have one. A certificate must state a D that covers it
+//! too.
 //!
 //! When e = 1, the period is even: a value that is common at n is rare at n + p for odd p, and all n >= n1 are common.
 
@@ -167,13 +169,18 @@ impl PeriodWindow {
     /// Returns W, the number of values before n1 and before n2 that must agree.
     #[must_use]
     pub fn width(&self, rule: &Rule) -> u64 {
-        self.last_rare.max(self.depth).saturating_add(rule.max_remove())
+        self.deepest().saturating_add(rule.max_remove())
+    }
+
+    /// Returns q = max(r, D), the largest smaller part that a witness may have.
+    fn deepest(&self) -> u64 {
+        self.last_rare.max(self.depth)
     }
 
     /// Whether n1 and n2 meet those conditions of P4 that do not involve values.
     #[must_use]
     pub fn is_placed(&self, rule: &Rule) -> bool {
-        let q = self.last_rare.max(self.depth);
+        let q = self.deepest();
         let t = rule.max_remove();
         let d = rule.max_difference();
         let far = q.checked_mul(2).and_then(|q| q.checked_add(t)).and_then(|q| q.checked_add(d));

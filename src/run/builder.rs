@@ -129,8 +129,8 @@ impl<'a> Run<'a> {
     /// commit; `errors` of the record counts such failures.
     ///
     /// # Errors
-    /// Every variant of [`Error`]; committed values stay. [`Error::Differs`] or [`Error::Flipped`] if the same check
-    /// fails twice in the same way, or if too many checks fail.
+    /// Every variant of [`Error`]; committed values stay. [`Error::Differs`], [`Error::OptionsDiffer`] or
+    /// [`Error::Flipped`] if the same check fails twice in the same way, or if too many checks fail.
     pub fn run(self) -> Result<Outcome> {
         let path = self.dir.path().to_owned();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.options.threads).build();

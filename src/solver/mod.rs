@@ -252,7 +252,7 @@ impl Solver {
     }
 
     /// Audits a sample of the values, which `seed` selects, by another kernel where this processor has one. A value
-    /// that the audit does not confirm is an error ([`Error::Differs`]).
+    /// that the audit does not confirm is an error ([`Error::Differs`], [`Error::OptionsDiffer`]).
     #[must_use]
     pub fn with_audit(mut self, seed: u64) -> Solver {
         self.audit = Some(seed);
@@ -315,9 +315,10 @@ impl Solver {
     /// call.
     ///
     /// # Errors
-    /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Differs`] and [`Error::Flipped`] when a check fails,
-    /// [`Error::Discarded`] when a value depends on discarded values, and any other error of reading `past`. The values
-    /// appended before the error are proved, but the solver cannot continue: create a new one.
+    /// [`Error::ValueTooLarge`] at a value above 65535; [`Error::Differs`], [`Error::OptionsDiffer`] and
+    /// [`Error::Flipped`] when a check fails; [`Error::Discarded`] when a value depends on discarded values, and any
+    /// other error of reading `past`. The values appended before the error are proved, but the solver cannot continue:
+    /// create a new one.
     ///
     /// # Panics
     /// If an earlier call returned an error.

@@ -92,8 +92,8 @@ impl ProvedPeriod<'_> {
     /// `None` when it returned false. Exceptions are counted only if all values before the preperiod were compared.
     ///
     /// # Errors
-    /// Errors of the solver and of reading the run; [`Error::Differs`] and [`Error::Flipped`] when the values computed
-    /// contradict a waypoint, the binary search, or the proof.
+    /// Errors of the solver and of reading the run; [`Error::Differs`], [`Error::OptionsDiffer`] and [`Error::Flipped`]
+    /// when the values computed contradict a waypoint, the binary search, or the proof.
     pub(in crate::period) fn by_waypoints<S: Sequence + ?Sized>(
         &self,
         run: &DiscardingRun<'_, S>,

@@ -6,7 +6,8 @@
 //!
 //! A lookup is **irregular** at n when the other part n - s - r does not exist, is rare itself (a pair of rare parts
 //! gives a rare value, which the code cannot express), or is too near to r for the difference rule. From n = 2 r + s +
-//! max(d, 1) on, with the last rare position r and the greatest s and d of all splits, every lookup is regular.
+//! max(d, 1) on, with the last rare position r, the greatest s of all moves and the greatest d of all splits, every
+//! lookup is regular.
 //!
 //! [`plan`] sorts the lookups of a range of positions into jobs of the kernel. [`far_lanes`] is what the far ones
 //! leave.
