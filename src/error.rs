@@ -237,7 +237,8 @@ pub enum Error {
     },
     /// Two kernels find different options of a position. Its value is not known yet.
     #[error(
-        "a check failed: the kernels {kernel} and {other} find different options of n = {n}; one of them, or the memory, is wrong"
+        "a check failed: the kernels {kernel} and {other} find different options of n = {n}. One of them, or the memory, \
+         is wrong"
     )]
     OptionsDiffer {
         /// The position.

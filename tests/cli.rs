@@ -547,7 +547,10 @@ fn find_refuses_questions_without_an_answer() {
     fails(2, &["find", "grundy"], &["--zeros", "--rares"]);
     fails(2, &["find", "grundy", "--zeros", "--first"], &["--first"]);
     fails(2, &["find", "nim", "--zeros"], &["nim"]);
-    fails(2, &["-q", "find", ".4", "--rares", "--range", "0..5000"], &["no sparse space"]);
+    fails(2, &["-q", "find", ".4", "--rares", "--range", "0..5000"], &["no sparse space is known"]);
+    for (game, why) in [(".8F", "three heaps"), (".3", "more than one heap"), (".(7)", "repeats")] {
+        fails(2, &["-q", "find", game, "--rares", "--range", "0..50"], &["no sparse space", why]);
+    }
     fails(2, &["find", "grundy", "--value", "65536"], &["65536"]);
     fails(2, &["find", "grundy", "--zeros", "--verify"], &["--verify"]);
     fails(1, &["find", "none/here", "--zeros"], &["none/here"]);
@@ -657,6 +660,7 @@ fn mistakes_of_the_command_line_are_explained_in_words() {
     fails(2, &["play", "kayles", "5", "kayles", "3"], &["heap 'kayles'", "GAME:HEAP GAME:HEAP"]);
     fails(2, &["play", "kayles:12", "5"], &["'kayles 12 5'", "'kayles:12 kayles:5'"]);
     fails(2, &["play", "kayles:12", "5", "nim:3"], &["'kayles:12'", "GAME:HEAP GAME:HEAP"]);
+    fails(2, &["play", "kayles", "5", "nim:3"], &["heap 'nim:3'", "GAME:HEAP GAME:HEAP"]);
     fails(2, &["play", "kayles:12", "nim"], &["'kayles:12'", "GAME:HEAP GAME:HEAP"]);
     fails(2, &["period", "kayles", "--certificate", "c", "--exceptions", "c"], &["different files"]);
     let typo = home.path().join("typo");

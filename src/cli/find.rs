@@ -13,7 +13,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use grundy::Error;
 use grundy::find::{Question, Row, rows};
-use grundy::solver::SparseSpace;
+use grundy::solver::{self, Method, SparseSpace};
 use grundy::theory::catalogue;
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
@@ -27,6 +27,9 @@ const USUAL: u64 = 1 << 20;
 /// The same for a game whose values take long or soon exceed 65535: a move leaves three heaps, or the code repeats.
 const USUAL_OF_SLOW: u64 = 1 << 12;
 
+/// Number of values among which a solver has looked for a sparse space.
+const LONG_ENOUGH: u64 = 1 << 16;
+
 /// Arguments of `grundy find`.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "grundy find [OPTIONS] <WHAT> <GAME|DIR>")]
@@ -37,8 +40,9 @@ const USUAL_OF_SLOW: u64 = 1 << 12;
                         '-' means that the value does not occur; 'value number' with --histogram. In a b-file, the \
                         positions are numbered from 1; --first and --histogram are indexed by the value. A position \
                         n is rare if n is 0, or if G(n) is in the smaller class of the sparse space: nearly all \
-                        values are in the other class. The space of a run is that of 'grundy status'; the space of a \
-                        game is that of 'grundy info', or else one found in the values of the range. Of discarded \
+                        values are in the other class. The space of a run is that of 'grundy status', or else that \
+                        of 'grundy info'; the space of a game is that of 'grundy info', or else one found in the \
+                        values of the range. Of discarded \
                         values (--keep), the run knows the rare positions, records and counts; a question that they \
                         do not decide is refused. For a run, checks the journal and reads the table as it is; \
                         --verify checks the table first.")]
@@ -124,11 +128,24 @@ impl Wanted {
     }
 }
 
+/// Why a game has no sparse space.
+fn why_no_space(rule: &Rule) -> &'static str {
+    if rule.largest_heap().is_some() {
+        "its code repeats"
+    } else if !rule.has_splits() {
+        "no move leaves more than one heap"
+    } else if !rule.may_be_sparse() {
+        "a move leaves three heaps"
+    } else {
+        "a move removes more than 65,536 tokens"
+    }
+}
+
 /// The first of two spaces that is one, with a note which positions are rare. `more` says how one could be found.
 fn chosen_space(rule: &Rule, spaces: [SparseSpace; 2], more: &str) -> Result<SparseSpace> {
     let none = "so rare positions are not defined";
-    if !rule.may_be_sparse() {
-        let why = "no move leaves two heaps, one leaves three, or the code repeats";
+    if !solver::may_be_sparse(rule, Method::default()) {
+        let why = why_no_space(rule);
         return Err(Usage(format!("{rule}: there is no sparse space, because {why}; {none}")).into());
     }
     let space = spaces.into_iter().find(|space| *space != SparseSpace::NONE);
@@ -156,7 +173,7 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             output.refuse_files_of(&dir)?;
             let view = open(&dir, args.verify, quiet)?;
             let question = args.wanted.question(|| {
-                let more = resume_command(&view.rule, &dir, view.len().checked_mul(2));
+                let more = resume_command(&view.rule, &dir, Some(view.len().saturating_mul(2).max(LONG_ENOUGH)));
                 let spaces = [view.space(), known_space(&view.rule)];
                 chosen_space(&view.rule, spaces, &format!("'{more}' may find one"))
             })?;
@@ -174,7 +191,7 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             if rule.is_nim() {
                 return Err(Usage("nim: G(n) = n for all n, so there is nothing to find".into()).into());
             }
-            if args.wanted.rares && !rule.may_be_sparse() {
+            if args.wanted.rares && !solver::may_be_sparse(&rule, Method::default()) {
                 chosen_space(&rule, [SparseSpace::NONE; 2], "")?;
             }
             let (values, computed) = computed_with_space(&rule, range.end, quiet)?;

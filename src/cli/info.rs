@@ -28,7 +28,7 @@ const SHOWN: usize = 20;
                         'equivalent' lists the known games with the same standard form, each with its shift. 'mask' \
                         is 0 if no sparse space is known. 'searched' is the number of first values that this program \
                         searched for a period in vain, 'computed' the number of values of the longest published \
-                        computation. What is unknown is null.")]
+                        computation, null if it is not larger. What is unknown is null.")]
 pub(crate) struct Args {
     /// Game to describe.
     #[arg(value_parser = advice::rule)]
@@ -154,10 +154,10 @@ fn period(facts: &Facts<'_>) -> String {
         return "none: G(n) = n".to_owned();
     }
     let computed = facts.known.computed.as_ref();
-    let computed = computed
-        .map(|Sourced { fact, source }| (*fact, format!("{} values are computed ({source})", HumanCount(*fact))));
+    let computed =
+        computed.map(|Sourced { fact, source }| format!("{} values are computed ({source})", HumanCount(*fact)));
     let Some(Sourced { fact, source }) = &facts.known.period else {
-        if let Some((_, computed)) = computed {
+        if let Some(computed) = computed {
             return format!("not known; {computed}");
         }
         return format!(
@@ -170,8 +170,7 @@ fn period(facts: &Facts<'_>) -> String {
             format!("{}, preperiod {} ({source})", HumanCount(*period), HumanCount(*preperiod))
         }
         PeriodFact::Searched { values } => {
-            let more = computed.filter(|(computed, _)| computed > values);
-            let more = more.map_or_else(String::new, |(_, computed)| format!("; {computed}"));
+            let more = computed.map_or_else(String::new, |computed| format!("; {computed}"));
             format!("not known; none shows in the first {} values ({source}){more}", HumanCount(*values))
         }
     }

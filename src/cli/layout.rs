@@ -1,4 +1,4 @@
-//! Layout of texts for people: labelled paragraphs, tables, times and sizes.
+//! Layout of texts for people: labelled paragraphs, tables, times, sizes and names of machines.
 //!
 //! Lines are broken between words only, so a word or number that is longer than a line extends beyond it.
 

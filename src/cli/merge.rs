@@ -24,7 +24,7 @@ const MAX_LISTED: usize = 20;
                         table, and exits with status 4.\n\n\
                         The results of units ('grundy units') are combined in the same way: those of a survey into \
                         the table of the whole survey, those of a verification into one verdict, with exit status 3 \
-                        if a check failed. A unit that met a damaged file ('grundy unit' exits with status 3 and \
+                        if a check failed, also if other results are missing. A unit that met a damaged file ('grundy unit' exits with status 3 and \
                         names it) has no result, and its values get no verdict. Two results of one unit that \
                         contradict each other are an error.\n\n\
                         JSON keys of a verdict: game digest count level verdict ranges checked units expected wrong \
@@ -134,12 +134,12 @@ fn list_records(missing: &Missing, partial: bool) {
 fn merge_units(dirs: &[&Path], format: Format, args: &Args) -> Result<ExitCode> {
     let joined = units::join(dirs)?;
     let verdict = joined.verdict();
-    if let Some(verdict) = verdict.as_ref().filter(|verdict| !verdict.wrong.is_empty()) {
-        verdict.wrong.iter().for_each(|why| complain!("grundy: error: {why}"));
-    }
+    let wrong = verdict.as_ref().map_or(&[][..], |verdict| &verdict.wrong);
+    wrong.iter().for_each(|why| complain!("grundy: error: {why}"));
+    let failed = !wrong.is_empty();
     if !joined.missing.is_empty() {
-        list_units(&joined, args.partial);
-        if !args.partial && verdict.as_ref().is_none_or(|verdict| verdict.wrong.is_empty()) {
+        list_units(&joined, args.partial || failed);
+        if !args.partial && !failed {
             return Ok(ExitCode::from(super::INCOMPLETE));
         }
     }
@@ -148,7 +148,6 @@ fn merge_units(dirs: &[&Path], format: Format, args: &Args) -> Result<ExitCode> 
         Some(verdict) => verdict_text(verdict, format)?,
     };
     write(&text, args)?;
-    let failed = verdict.is_some_and(|verdict| !verdict.wrong.is_empty());
     Ok(if failed { ExitCode::from(3) } else { ExitCode::SUCCESS })
 }
 

@@ -80,7 +80,7 @@ fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
         }
         let size = |text: &String| {
             number::number(text).map_err(|why| {
-                let mixed = if text.parse::<Rule>().is_ok() {
+                let mixed = if text.parse::<Rule>().is_ok() || split_heap(text).is_some() {
                     "; heaps of several games are GAME:HEAP GAME:HEAP …"
                 } else {
                     ""
