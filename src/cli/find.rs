@@ -27,7 +27,7 @@ const USUAL: u64 = 1 << 20;
 /// The same for a game whose values take long or soon exceed 65535: a move leaves three heaps, or the code repeats.
 const USUAL_OF_SLOW: u64 = 1 << 12;
 
-/// Number of values among which a solver has looked for a sparse space.
+/// Number of values after which a solver has searched a sparse space.
 const LONG_ENOUGH: u64 = 1 << 16;
 
 /// Arguments of `grundy find`.
