@@ -71,7 +71,7 @@ enum Format {
 }
 
 impl Format {
-    /// Whether the format is no text.
+    /// Whether the format is binary.
     fn is_binary(self) -> bool {
         matches!(self, Format::Npy | Format::Parquet)
     }

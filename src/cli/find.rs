@@ -27,7 +27,7 @@ const USUAL: u64 = 1 << 20;
 /// The same for a game whose values take long or soon exceed 65535: a move leaves three heaps, or the code repeats.
 const USUAL_OF_SLOW: u64 = 1 << 12;
 
-/// Number of values after which a solver has searched a sparse space.
+/// Number of values after which a solver has searched for a sparse space.
 const LONG_ENOUGH: u64 = 1 << 16;
 
 /// Arguments of `grundy find`.
@@ -141,7 +141,8 @@ fn why_no_space(rule: &Rule) -> &'static str {
     }
 }
 
-/// The first of two spaces that is one, with a note which positions are rare. `more` says how one could be found.
+/// Returns the first of two spaces that is not [`SparseSpace::NONE`], and notes which positions are rare. `more` is the
+/// advice where both are.
 fn chosen_space(rule: &Rule, spaces: [SparseSpace; 2], more: &str) -> Result<SparseSpace> {
     let none = "so rare positions are not defined";
     if !solver::may_be_sparse(rule, Method::default()) {

@@ -26,8 +26,8 @@ const SHOWN: usize = 20;
                         last_rare space_source period preperiod searched period_source computed \
                         computed_source. G(n) = H(n - shift), where H is the sequence of the game 'standard_form'; \
                         'equivalent' lists the known games with the same standard form, each with its shift. 'mask' \
-                        is 0 if no sparse space is known. 'searched' is the number of first values that this program \
-                        searched for a period in vain, 'computed' the number of values of the longest published \
+                        is 0 if no sparse space is known. 'searched' is the number of first values in which this \
+                        program found no period, 'computed' the number of values of the longest published \
                         computation, null if it is not larger. What is unknown is null.")]
 pub(crate) struct Args {
     /// Game to describe.

@@ -24,8 +24,8 @@ const MAX_LISTED: usize = 20;
                         table, and exits with status 4.\n\n\
                         The results of units ('grundy units') are combined in the same way: those of a survey into \
                         the table of the whole survey, those of a verification into one verdict, with exit status 3 \
-                        if a check failed, also if other results are missing. A unit that met a damaged file ('grundy unit' exits with status 3 and \
-                        names it) has no result, and its values get no verdict. Two results of one unit that \
+                        if a check failed, also if other results are missing. A unit that met a damaged file \
+                        ('grundy unit' exits with status 3 and names it) has no result, and its values get no verdict. Two results of one unit that \
                         contradict each other are an error.\n\n\
                         JSON keys of a verdict: game digest count level verdict ranges checked units expected wrong \
                         kernels programs machines spent; 'verdict' is passed, failed or incomplete")]

@@ -68,7 +68,8 @@ fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
         if let Some((game, heap)) = split_heap(game) {
             if sizes.iter().any(|size| number::number(size).is_err()) {
                 return Err(bad(format!(
-                    "'{game}:{heap}' is a heap with its game, and so must be the others; write GAME:HEAP GAME:HEAP …"
+                    "'{game}:{heap}' names a heap with its game, so every heap needs its game; write GAME:HEAP \
+                     GAME:HEAP …"
                 )));
             }
             let (rest, each) = (sizes.join(" "), sizes.iter().map(|size| format!(" {game}:{size}")));

@@ -62,8 +62,8 @@ const TASK: &str = "period";
                         'searched_from' the first n searched. 'saltus' is not 0 if G(n+period) = G(n) + saltus; it \
                         is 0 for octal codes that do not repeat: none of these games is arithmetic-periodic. \
                         'needed' is the number of values that a proof of an observed period needs. 'exceptions' is \
-                        the number of n before the preperiod that do not fit the period, 'exception_heaps' the first 100 of them. \
-                        'searched_end': the last values, this many, do not occur earlier; null if there are too few \
+                        the number of n before the preperiod that do not fit the period, 'exception_heaps' the first \
+                        100 of them. 'searched_end': the last values, this many, do not occur earlier; null if there are too few \
                         values to tell.\n\n\
                         --values prints rows of whole periods if they fit 80 columns, otherwise rows of twenty or \
                         ten.\n\n\

@@ -43,31 +43,7 @@ impl PartList {
     pub(super) fn is_intact(&self) -> bool {
         !self.damaged && EntrySum::of(&self.parts) == self.sum
     }
-}
 
-/// The lookups of one split: for each rare position r its offset, and the value c ^ G(r).
-pub(super) struct SplitLookups {
-    pub(super) split: Split,
-    pub(super) all: PartList,
-    /// Those that are not marked: each of the others has its mark in [`Marks::parts`](super::learning::Marks::parts).
-    pub(super) unmarked: PartList,
-}
-
-impl SplitLookups {
-    /// No lookups of a split.
-    pub(super) fn of(split: Split) -> SplitLookups {
-        SplitLookups { split, all: PartList::default(), unmarked: PartList::default() }
-    }
-
-    /// Enters the lookups of a rare position n, after all others.
-    pub(super) fn enter(&mut self, n: u64, value: u16) {
-        let part = WidePart { offset: index(self.split.remove + n), value: self.split.constant ^ value };
-        self.all.push(part);
-        self.unmarked.push(part);
-    }
-}
-
-impl PartList {
     /// The indices of the far lookups of a run: two ranges, between which the parts are too near to each other for some
     /// position of the run ([`PartList::too_near`]).
     fn far(&self, split: &Split, run: Run<'_>) -> [Range<usize>; 2] {
@@ -92,5 +68,27 @@ impl PartList {
         let start = self.parts.partition_point(|part| twice(part) + d <= positions.start + remove);
         let end = self.parts.partition_point(|part| twice(part) < positions.end + remove + d);
         if d == 0 { start..start } else { start..end.max(start) }
+    }
+}
+
+/// The lookups of one split: for each rare position r its offset, and the value c ^ G(r).
+pub(super) struct SplitLookups {
+    pub(super) split: Split,
+    pub(super) all: PartList,
+    /// Those that are not marked: each of the others has its mark in [`Marks::parts`](super::learning::Marks::parts).
+    pub(super) unmarked: PartList,
+}
+
+impl SplitLookups {
+    /// No lookups of a split.
+    pub(super) fn of(split: Split) -> SplitLookups {
+        SplitLookups { split, all: PartList::default(), unmarked: PartList::default() }
+    }
+
+    /// Enters the lookups of a rare position n, after all others.
+    pub(super) fn enter(&mut self, n: u64, value: u16) {
+        let part = WidePart { offset: index(self.split.remove + n), value: self.split.constant ^ value };
+        self.all.push(part);
+        self.unmarked.push(part);
     }
 }
