@@ -43,6 +43,8 @@ fn units_of_a_survey_merge_to_the_table_of_the_whole_survey() {
     // The first unit writes the plan.
     do_units(&home, &units[..4], "--in parts");
     assert_eq!(home.lines("units --missing parts"), units[4..]);
+    let (_, _, stderr) = home.reply("units --missing parts");
+    assert!(stderr.contains("parts: 7 of 11 units are missing; begun: 0"), "{stderr}");
     let stderr = home.fails(4, "merge parts", &["7 of 11 units are missing", units[4].as_str()]);
     assert!(!stderr.contains(&units[0]), "{stderr}");
     home.fails(4, "merge parts --format csv -o table.csv", &["missing"]);

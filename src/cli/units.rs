@@ -193,7 +193,7 @@ fn survey_plan(args: &SurveyArgs) -> Result<Plan> {
 fn missing(dir: &Path, quiet: bool) -> Result<()> {
     let Joined { missing, expected, begun, .. } = units::join(&[dir])?;
     if !quiet {
-        complain!("{}: units missing: {} of {expected}, of which begun: {begun}", dir.display(), missing.len());
+        complain!("{}: {} of {expected} units are missing; begun: {begun}", dir.display(), missing.len());
     }
     super::output::print(|out| missing.iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)))
 }
