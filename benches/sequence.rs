@@ -27,7 +27,7 @@ fn sequences(c: &mut Criterion) {
         let expected = checked_values(&rule, HELD + MORE);
         for kernel in Kernel::available() {
             let solver = || {
-                Solver::new(&rule, Method::Sparse(kernel), space, &expected[..HELD])
+                Solver::new(&rule, Method::Sparse(kernel), space, &&expected[..HELD])
                     .expect("a solver of values in memory")
             };
             let run = |mut solver: Solver| {

@@ -80,7 +80,7 @@ type Group<'a> = criterion::BenchmarkGroup<'a, criterion::measurement::WallTime>
 fn exhaustive(group: &mut Group, game: &Game, values: &[u16]) {
     let n = values.len() - 1;
     let value = values[n];
-    let missing = |below: u32| definition::first_missing(&game.rule, &values[..n], n as u64, below).expect("no error");
+    let missing = |below: u32| definition::first_missing(&game.rule, &&values[..n], n as u64, below).expect("no error");
     // With this bound the search cannot end early, because no option has the value G(n).
     let bound = u32::from(value) + 1;
     assert_eq!(missing(value.into()), None, "{}: a value below G({n}) is missing", game.name);

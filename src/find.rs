@@ -97,13 +97,13 @@ struct Answer<'a> {
 /// let kayles = grundy::values(&"kayles".parse()?, 1000)?;
 /// let mut found = Vec::new();
 /// let keep = |row| { found.push(row); Ok::<(), grundy::Error>(()) };
-/// rows(kayles.as_slice(), 1..1000, &Question::Records, |_| Ok(()), keep)?;
+/// rows(&kayles, 1..1000, &Question::Records, |_| Ok(()), keep)?;
 /// assert_eq!(found[..2], [Row::At { n: 1, value: 1 }, Row::At { n: 2, value: 2 }]);
 /// assert_eq!(found.last(), Some(&Row::At { n: 27, value: 8 }));
 /// # Ok::<(), grundy::Error>(())
 /// ```
-pub fn rows<S: Sequence + ?Sized, E: From<Error>>(
-    values: &S,
+pub fn rows<E: From<Error>>(
+    values: &dyn Sequence,
     range: Range<u64>,
     question: &Question,
     mut progress: impl FnMut(u64) -> std::result::Result<(), E>,
@@ -208,7 +208,7 @@ mod tests {
     fn found(values: &[u16], range: Range<u64>, question: &Question) -> Vec<Row> {
         let mut list = Vec::new();
         rows(
-            values,
+            &values,
             range,
             question,
             |_| Ok(()),
@@ -290,8 +290,8 @@ mod tests {
     fn errors_of_the_callbacks_end_the_search() {
         let values = vec![0; 10];
         let fail = || Err(Error::ValueTooLarge { n: 1 });
-        assert!(rows(values.as_slice(), 0..10, &Question::Records, |_| Ok(()), |_| fail()).is_err());
-        assert!(rows(values.as_slice(), 0..10, &Question::Records, |_| fail(), |_| Ok(())).is_err());
-        assert!(rows(values.as_slice(), 0..11, &Question::Records, |_| Ok::<(), Error>(()), |_| Ok(())).is_err());
+        assert!(rows(&values, 0..10, &Question::Records, |_| Ok(()), |_| fail()).is_err());
+        assert!(rows(&values, 0..10, &Question::Records, |_| fail(), |_| Ok(())).is_err());
+        assert!(rows(&values, 0..11, &Question::Records, |_| Ok::<(), Error>(()), |_| Ok(())).is_err());
     }
 }

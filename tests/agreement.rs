@@ -55,7 +55,7 @@ fn continued(rule: &Rule, setting: Setting, mut values: Vec<u16>, count: usize) 
     let mut more = Vec::new();
     while values.len() < count {
         more.clear();
-        solver.advance(values.as_slice(), count as u64, &mut more).unwrap();
+        solver.advance(&values, count as u64, &mut more).unwrap();
         assert!(!more.is_empty() && values.len() + more.len() <= count, "{rule}: the limit is kept");
         values.extend_from_slice(&more);
     }
@@ -105,7 +105,7 @@ fn random_rules_agree(random: &mut Random, wanted: usize, removals: u64, constan
         let random = &mut random.fork();
         let rule = random_rule(random, removals, constants);
         let mut expected = definition::values(&rule, BOOTSTRAP).unwrap();
-        let (_, rares) = Histogram::of(expected.as_slice()).unwrap().best_space(&rule);
+        let (_, rares) = Histogram::of(&expected).unwrap().best_space(&rule);
         if rares * 8 > BOOTSTRAP as u64 {
             continue;
         }
@@ -129,7 +129,7 @@ fn definition_equals_the_formula_of_the_normal_form() {
         let expected = plainly(rule.moves(), 250);
         assert_same_values(&rule, "definition", &definition::values(&rule, 250).unwrap(), &expected);
         for n in [0, 1, 2, 3, 17, 249] {
-            let walked = definition::value_at(&rule, expected.as_slice(), n).unwrap();
+            let walked = definition::value_at(&rule, &expected, n).unwrap();
             assert_eq!(walked, expected[n as usize], "the parallel walk, {:?} at {n}", rule.moves());
         }
     }
@@ -355,7 +355,7 @@ fn distant_rare_positions_rewind_a_producer_that_is_a_block_ahead() {
     // Both agree with the definition at the rare positions of the unsuitable space.
     let rares = (0..).zip(&expected).filter(|&(n, &v)| n > 200_000 && bad.is_rare(v, n)).take(20);
     for (n, &v) in rares {
-        assert_eq!(definition::value_at(&rule, expected.as_slice(), n).unwrap(), v, "G({n})");
+        assert_eq!(definition::value_at(&rule, &expected, n).unwrap(), v, "G({n})");
     }
 }
 
@@ -384,7 +384,7 @@ fn solver_created_at_any_n_continues_with_the_same_values() {
             let to = (values.len() + 1 + random.below(2500) as usize).min(expected.len());
             let (block, kernel) = (random.pick(&BLOCKS), random.pick(&Kernel::available()));
             let method = Method::Sparse(kernel);
-            let mut solver = Solver::new(&rule, method, space, values.as_slice()).unwrap().with_block(block);
+            let mut solver = Solver::new(&rule, method, space, &values).unwrap().with_block(block);
             solver.extend_to(&mut values, to as u64, |_| true).unwrap();
             assert_same_values(&rule, &format!("new solver, up to {to}"), &values, &expected[..to]);
             space = Some(solver.space()).filter(|&space| space != SparseSpace::NONE);

@@ -5,7 +5,7 @@ mod support;
 
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::games::rectangle::{Bars, by_theorem};
-use grundy::theory::definition::{self, Prefix};
+use grundy::theory::definition;
 use grundy::theory::nimber::mex;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
@@ -251,25 +251,21 @@ fn the_table_of_rectangle_is_table_2() {
 // Sums of heaps
 
 /// A component of a position: a game with its values.
-struct SequenceStats {
+struct KnownGame {
     rule: Option<Rule>,
     values: Vec<u16>,
 }
 
-impl SequenceStats {
-    fn new(game: &str, count: usize) -> SequenceStats {
+impl KnownGame {
+    fn new(game: &str, count: usize) -> KnownGame {
         match game {
-            "nim" => SequenceStats { rule: None, values: Vec::new() },
-            _ => SequenceStats::of(game.parse().unwrap(), count),
+            "nim" => KnownGame { rule: None, values: Vec::new() },
+            _ => KnownGame::of(game.parse().unwrap(), count),
         }
     }
 
-    fn of(rule: Rule, count: usize) -> SequenceStats {
-        SequenceStats { values: definition::values(&rule, count).unwrap(), rule: Some(rule) }
-    }
-
-    fn first(&self) -> Prefix<'_, [u16]> {
-        Prefix { of: &self.values, count: self.values.len() as u64 }
+    fn of(rule: Rule, count: usize) -> KnownGame {
+        KnownGame { values: definition::values(&rule, count).unwrap(), rule: Some(rule) }
     }
 
     fn value(&self, n: u64) -> u64 {
@@ -308,14 +304,12 @@ impl SequenceStats {
 }
 
 /// Value and winning moves of a position, by the library.
-fn played(heaps: &[(&SequenceStats, u64)]) -> (u64, Vec<Winning>) {
-    let firsts: Vec<Prefix<'_, [u16]>> = heaps.iter().map(|(game, _)| game.first()).collect();
+fn played(heaps: &[(&KnownGame, u64)]) -> (u64, Vec<Winning>) {
     let position: Vec<Heap<'_>> = heaps
         .iter()
-        .zip(&firsts)
-        .map(|(&(game, size), values)| match &game.rule {
+        .map(|&(game, size)| match &game.rule {
             None => Heap { game: Game::Nim, size },
-            Some(rule) => Heap { game: Game::Heap { rule, values }, size },
+            Some(rule) => Heap { game: Game::Heap { rule, values: &game.values }, size },
         })
         .collect();
     let mut wins = Vec::new();
@@ -360,13 +354,13 @@ fn winning_moves_are_all_moves_to_value_0() {
         "remove-a-square",
         "8.8F",
     ];
-    let mut games: Vec<SequenceStats> = names.iter().map(|name| SequenceStats::new(name, 81)).collect();
-    games.push(SequenceStats::of(odd, 81));
+    let mut games: Vec<KnownGame> = names.iter().map(|name| KnownGame::new(name, 81)).collect();
+    games.push(KnownGame::of(odd, 81));
     let mut random = Random::new("winning moves");
     let (mut lost, mut won) = (0, 0);
     for _ in 0..cases(2000, 100_000) {
         let count = 1 + random.below(4);
-        let heaps: Vec<(&SequenceStats, u64)> =
+        let heaps: Vec<(&KnownGame, u64)> =
             (0..count).map(|_| (&games[usize::try_from(random.below(11)).unwrap()], random.below(81))).collect();
         let total = heaps.iter().fold(0, |sum, &(game, n)| digital_sum(sum, game.value(n)));
         let (value, wins) = played(&heaps);
@@ -398,7 +392,7 @@ fn winning_moves_are_all_moves_to_value_0() {
 /// Property (2) of Grundy's article: every smaller value can be reached in one move.
 #[test]
 fn omega_can_be_decreased_to_every_smaller_value_in_one_move() {
-    let (grundys, nim) = (SequenceStats::new("grundy", 200), SequenceStats::new("nim", 0));
+    let (grundys, nim) = (KnownGame::new("grundy", 200), KnownGame::new("nim", 0));
     for x in 0..200 {
         for omega in 0..grundys.value(x) {
             let (_, wins) = played(&[(&grundys, x), (&nim, omega)]);
@@ -410,7 +404,7 @@ fn omega_can_be_decreased_to_every_smaller_value_in_one_move() {
 /// Grundy's article, statement (1), for all positions of three heaps up to 12; and a Nim heap of x has value x.
 #[test]
 fn nim_p_positions_lead_only_to_n_positions_and_n_to_some_p() {
-    let nim = SequenceStats::new("nim", 0);
+    let nim = KnownGame::new("nim", 0);
     for x in 0..=12 {
         let options: Vec<u16> = (0..u16::try_from(x).unwrap()).collect();
         assert_eq!(u64::from(mex(options)), nim.value(x));

@@ -32,7 +32,7 @@ fn continue_to(
             limit = (limit + 1 + random.below(most) as usize).min(count);
         }
         more.clear();
-        solver.advance(values.as_slice(), limit as u64, &mut more).unwrap();
+        solver.advance(values, limit as u64, &mut more).unwrap();
         assert!(!more.is_empty() && values.len() + more.len() <= limit, "{rule}: the limit is kept");
         values.extend_from_slice(&more);
     }
@@ -44,7 +44,7 @@ fn assert_samples(rule: &Rule, values: &[u16], around: &[usize], samples: usize,
     let near = around.iter().flat_map(|&n| n.saturating_sub(2)..(n + 3).min(values.len()));
     let others = (0..samples).map(|_| random.below(values.len() as u64) as usize);
     for n in near.chain(others) {
-        let value = definition::value_at(rule, values, n as u64).unwrap();
+        let value = definition::value_at(rule, &values, n as u64).unwrap();
         assert_eq!(value, values[n], "{:?}: G({n})", rule.moves());
     }
 }

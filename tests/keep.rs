@@ -447,11 +447,11 @@ fn rare_position_that_needs_freed_values_stops_with_correct_values() {
     let method = Method::Sparse(Kernel::best());
     let values = solver::values(&rule, method, 380_000).unwrap();
     let start = 370_000;
-    let mut first = Solver::new(&rule, method, None, &values[..start]).unwrap();
+    let mut first = Solver::new(&rule, method, None, &&values[..start]).unwrap();
     let mut past = values[..start].to_vec();
     while first.space() == SparseSpace::NONE {
         let mut more = Vec::new();
-        first.advance(past.as_slice(), start as u64 + 1, &mut more).unwrap();
+        first.advance(&past, start as u64 + 1, &mut more).unwrap();
         past.append(&mut more);
     }
     let space = first.space();

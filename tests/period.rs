@@ -24,7 +24,7 @@ fn best() -> Method {
 }
 
 fn find(rule: &Rule, space: SparseSpace, values: &[u16]) -> Finding {
-    Subject { rule, method: best(), space, values, freed: &SequenceStats::default() }.find().unwrap()
+    Subject { rule, method: best(), space, values: &values, freed: &SequenceStats::default() }.find().unwrap()
 }
 
 /// (period, preperiod) of a finite sequence by the definition: the least p for which the values repeat from the least
@@ -252,7 +252,7 @@ fn window_theorem_agrees_with_the_bound_theorem() {
         let count = whole.preperiod + 3 * whole.period + 3 * lookback;
         let values = solver::values(&rule, best(), usize::try_from(count).unwrap()).unwrap();
         let freed = SequenceStats::default();
-        let subject = Subject { rule: &rule, method: best(), space, values: values.as_slice(), freed: &freed };
+        let subject = Subject { rule: &rule, method: best(), space, values: &values, freed: &freed };
         let repeat = subject.find().unwrap().repeat.unwrap();
         assert_eq!((repeat.period, repeat.preperiod), (whole.period, whole.preperiod), "{game}");
         let proof = repeat.proof.as_ref().unwrap();
@@ -270,7 +270,7 @@ fn window_theorem_agrees_with_the_bound_theorem() {
             let at = w.from - 1 - random.below(w.width(&rule));
             let mut off = values.clone();
             off[usize::try_from(at).unwrap()] ^= 1;
-            let subject = Subject { values: off.as_slice(), ..subject };
+            let subject = Subject { values: &off, ..subject };
             let proof = subject.prove_by_window(whole.preperiod, whole.period);
             assert!(!matches!(proof, Ok(Some(_))), "{game}: G({at}) is off, and it is proved");
         }

@@ -212,7 +212,7 @@ fn compare_names_the_first_range_that_differs() {
     let right = run.values(0..30_000).unwrap();
     let wrong = [&right[..25_000], &[right[25_000] - 1]].concat();
     let values = solver::extend(&rule, Method::default(), wrong, right.len(), |_| true).unwrap();
-    let stats = SequenceStats::of(values.as_slice(), run.space(), &SequenceStats::default()).unwrap();
+    let stats = SequenceStats::of(&values, run.space(), &SequenceStats::default()).unwrap();
     let mut record = run.contents.last.clone();
     (record.rares, record.last_rare) = (stats.rare_positions.len() as u64, stats.last_rare());
     (record.max_value, record.max_at) = (stats.max_value, stats.max_at);

@@ -406,7 +406,7 @@ fn wrong_value_fails_one_unit_and_the_verdict() {
     let wrong = [&right[..7000], &[right[7000] - 1]].concat();
     let values = solver::extend(&rule, method, wrong, right.len(), |_| true).unwrap(); // the others follow from it
     let mut record = run.contents.last.clone();
-    let stats = SequenceStats::of(values.as_slice(), run.space(), &SequenceStats::default()).unwrap();
+    let stats = SequenceStats::of(&values, run.space(), &SequenceStats::default()).unwrap();
     (record.rares, record.last_rare) = (stats.rare_positions.len() as u64, stats.last_rare());
     (record.max_value, record.max_at) = (stats.max_value, stats.max_at);
     std::fs::create_dir(home.path("wrong")).unwrap();

@@ -51,7 +51,7 @@ fn space(rule: &Rule, values: &[u16]) -> SparseSpace {
     let named = rule.known().and_then(|known| known.space);
     match named.and_then(|(mask, position)| SparseSpace::new(rule, mask, position)) {
         Some(space) => space,
-        None => Histogram::of(values).unwrap().best_space(rule).0,
+        None => Histogram::of(&values).unwrap().best_space(rule).0,
     }
 }
 
@@ -75,14 +75,14 @@ fn level(dir: &Path, level: &str, range: Option<Range<u64>>) -> grundy::Result<R
 
 /// Results of both levels that check every value, for a sequence in memory under a space.
 fn excluded(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<u64> {
-    let stats = &SequenceStats::of(values, space, &SequenceStats::default()).unwrap();
-    verify::exclusion::check(Target { rule, space, values, stats }, range, |_, _| {})
+    let stats = &SequenceStats::of(&values, space, &SequenceStats::default()).unwrap();
+    verify::exclusion::check(Target { rule, space, values: &values, stats }, range, |_, _| {})
 }
 
 fn recomputed(rule: &Rule, space: SparseSpace, values: &[u16], range: Range<u64>) -> grundy::Result<solver::Work> {
-    let stats = &SequenceStats::of(values, space, &SequenceStats::default()).unwrap();
+    let stats = &SequenceStats::of(&values, space, &SequenceStats::default()).unwrap();
     let method = Method::Sparse(Kernel::scalar());
-    verify::recompute::check(Target { rule, space, values, stats }, method, range, |_, _| {})
+    verify::recompute::check(Target { rule, space, values: &values, stats }, method, range, |_, _| {})
 }
 
 /// The n of a failed check.
@@ -223,7 +223,7 @@ fn a_wrong_value_is_found_as_each_level_states() {
                 high += 1;
                 high_found += u64::from(is_told);
             }
-            let sampled = verify::sample(&rule, values.as_slice(), &[n as u64], |_, _| {});
+            let sampled = verify::sample(&rule, &values, &[n as u64], |_, _| {});
             assert_eq!(heap(sampled), Some(n as u64), "{setting}: definition");
             if case % 8 == 0 {
                 assert_eq!(heap(recomputed(&rule, space, &values, place)), Some(n as u64), "{setting}: recompute");
@@ -308,7 +308,7 @@ fn exclusion_finds_a_value_equal_to_an_option_anywhere() {
     let rule = rule("grundy");
     let right = fast("grundy", 9_500_000); // with values above 255 from 7 250 049 on
     let space = space(&rule, &right);
-    let known = SequenceStats::of(right.as_slice(), space, &SequenceStats::default()).unwrap();
+    let known = SequenceStats::of(&right, space, &SequenceStats::default()).unwrap();
     let tried = cases(20, 300);
     for _ in 0..tried {
         let n = 1 + random.below(right.len() as u64 - 1);
@@ -344,7 +344,7 @@ fn consistent_wrong_run_passes_only_the_digest_level() {
         poisoned.push(wrong);
         let method = Method::Sparse(Kernel::best());
         let poisoned = solver::extend(&rule, method, poisoned, right.len(), |_| true).unwrap();
-        let known = SequenceStats::of(poisoned.as_slice(), space, &SequenceStats::default()).unwrap();
+        let known = SequenceStats::of(&poisoned, space, &SequenceStats::default()).unwrap();
         let fake = dirs.path().join(case.to_string());
         std::fs::create_dir(&fake).unwrap();
         let mut record = record.clone();
@@ -514,7 +514,7 @@ fn sampled_values_equal_the_definition() {
     let values = definition::values(&rule("0.6"), 3000).unwrap();
     let heaps: Vec<u64> = (0..values.as_slice().len() as u64).collect();
     let mut reports = Vec::new();
-    verify::sample(&rule("0.6"), values.as_slice(), &heaps, |done, all| reports.push((done, all))).unwrap();
+    verify::sample(&rule("0.6"), &values, &heaps, |done, all| reports.push((done, all))).unwrap();
     assert_eq!(reports.last(), Some(&(3000, 3000)));
     let sequence: &dyn Sequence = &Holding(values);
     verify::sample(&rule("0.6"), sequence, &heaps[2990..], |_, _| {}).unwrap();

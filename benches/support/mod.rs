@@ -44,7 +44,7 @@ pub(crate) fn checked_values(rule: &Rule, count: usize) -> Vec<u16> {
     let mut random = Random::seeded(1);
     for _ in 0..16 {
         let n = count - 1 - random.below(count.min(1 << 14) as u64) as usize;
-        let value = definition::value_at(rule, values.as_slice(), n as u64).expect("a value below 65536");
+        let value = definition::value_at(rule, &values, n as u64).expect("a value below 65536");
         assert_eq!(values[n], value, "{rule}: G({n}) by the definition");
     }
     values

@@ -114,7 +114,7 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
             let range = args.range.clone().unwrap_or(0..USUAL);
             let values = computed(&rule, range.end, quiet)?;
             let largest = values.iter().copied().max().unwrap_or(0);
-            let all = Prefix { of: values.as_slice(), count: range.end };
+            let all = Prefix { of: &values, count: range.end };
             write_to(&output, &Values { rule: &rule, all: &all, largest, range }, args, quiet)
         }
     }

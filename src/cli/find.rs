@@ -200,7 +200,7 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             let more = "the program may find one in the values of a longer --range";
             let spaces = || [known_space(&rule), computed];
             let question = args.wanted.question(|| chosen_space(&rule, spaces(), more))?;
-            let search = |see: See<'_>, row: Give<'_>| rows(values.as_slice(), range.clone(), &question, see, row);
+            let search = |see: See<'_>, row: Give<'_>| rows(&values, range.clone(), &question, see, row);
             write(&output, args.format, (&question, &range), search, quiet)
         }
     }

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use grundy::Error;
 use grundy::games::play::{Game, Heap, Winning, value, winning_moves};
 use grundy::run::RunReader;
-use grundy::theory::definition::{Prefix, Sequence};
+use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::io::Write;
@@ -130,15 +130,6 @@ impl Component {
             Component::Directory(typed, _) => typed,
         }
     }
-
-    /// The values that are held in memory; empty for nim and for a directory.
-    fn in_memory(&self) -> Prefix<'_, [u16]> {
-        let values = match self {
-            Component::Memory(_, values) => values.as_slice(),
-            Component::Nim | Component::Directory(..) => &[],
-        };
-        Prefix { of: values, count: values.len() as u64 }
-    }
 }
 
 /// The game that a typed name denotes, before any value is computed or read.
@@ -214,15 +205,13 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<()> {
     }
     let typed = heaps(&args.position)?;
     let (games, of) = games(&typed, args.verify, quiet)?;
-    // Views of the values in memory; `games` owns the values.
-    let firsts: Vec<Prefix<'_, [u16]>> = games.iter().map(Component::in_memory).collect();
     let position: Vec<Heap<'_>> = typed
         .iter()
         .zip(&of)
         .map(|(&(_, size), &at)| {
             let game = match &games[at] {
                 Component::Nim => Game::Nim,
-                Component::Memory(rule, _) => Game::Heap { rule, values: &firsts[at] },
+                Component::Memory(rule, values) => Game::Heap { rule, values },
                 Component::Directory(_, view) => Game::Heap { rule: &view.rule, values: view.as_ref() },
             };
             Heap { game, size }

@@ -63,7 +63,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
             let values = computed(&rule, count, quiet)?;
-            print(values.as_slice(), args, quiet)
+            print(&values, args, quiet)
         }
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
 /// Prints the first values: in rows of ten below their last digits, or as JSON Lines.
 fn print_first(values: &[u16], json: bool) -> Result<()> {
     if json {
-        return super::output::print(|out| lines(values, 0..values.len() as u64, json, out, |_| {}));
+        return super::output::print(|out| lines(&values, 0..values.len() as u64, json, out, |_| {}));
     }
     let width = values.iter().max().map_or(1, |value| value.to_string().len());
     super::output::print(|out| {
@@ -135,7 +135,7 @@ pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Resul
     let mut values = Vec::new();
     // Reserve all memory now, so that a shortage is reported before any work is done.
     values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
-    let mut solver = Solver::new(rule, method, None, values.as_slice())?;
+    let mut solver = Solver::new(rule, method, None, &values)?;
     solver.extend_to(&mut values, count, |n| {
         meter.at(n);
         true
@@ -145,7 +145,7 @@ pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Resul
 }
 
 /// Prints the values of the ranges, one per line.
-fn print<S: Sequence + ?Sized>(values: &S, args: &Args, quiet: bool) -> Result<()> {
+fn print(values: &dyn Sequence, args: &Args, quiet: bool) -> Result<()> {
     // No progress between values on the same terminal.
     let meter = Meter::new(quiet || std::io::stdout().is_terminal());
     meter.begin("printing", 0, Some(args.ranges.iter().map(|range| range.end - range.start).sum()));
@@ -160,13 +160,7 @@ fn print<S: Sequence + ?Sized>(values: &S, args: &Args, quiet: bool) -> Result<(
 }
 
 /// Writes the values of a range, one per line; `see` receives the first n of each piece.
-fn lines<S: Sequence + ?Sized>(
-    values: &S,
-    range: Range<u64>,
-    json: bool,
-    out: &mut dyn Write,
-    see: impl Fn(u64),
-) -> Result<()> {
+fn lines(values: &dyn Sequence, range: Range<u64>, json: bool, out: &mut dyn Write, see: impl Fn(u64)) -> Result<()> {
     let mut result = Ok(());
     for_each_piece(values, range.start, range.end, |from, piece| {
         if result.is_ok() {

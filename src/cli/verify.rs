@@ -209,7 +209,7 @@ fn certificate(args: &Args, quiet: bool) -> Result<ExitCode> {
             true
         });
         meter.end();
-        certificate.check(method, values?.as_slice()).map_err(|error| of_file(error, path, ""))?;
+        certificate.check(method, &values?.as_slice()).map_err(|error| of_file(error, path, ""))?;
     }
     passed(&certificate, &rule, args.json)
 }

@@ -53,7 +53,6 @@ use super::primes::prime_factors;
 use super::{OffsetCopies, PeriodWindow, Proof, Repeat, Subject, Theorem};
 use crate::error::{Error, Result};
 use crate::solver::{self, SparseSpace};
-use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
@@ -152,11 +151,7 @@ impl Certificate {
     ///
     /// # Errors
     /// Errors of reading the values; all of them from 0 on are read, unless `copies` has their digest.
-    pub fn new<S: Sequence + ?Sized>(
-        subject: Subject<'_, S>,
-        repeat: &Repeat,
-        copies: Option<&OffsetCopies>,
-    ) -> Result<Option<Certificate>> {
+    pub fn new(subject: Subject<'_>, repeat: &Repeat, copies: Option<&OffsetCopies>) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
         if !repeat.exact || !window.is_none_or(|window| may_certify(subject.rule, repeat.preperiod, &window)) {
             return Ok(None);

@@ -28,10 +28,10 @@ const PARTS_BETWEEN_TESTS: u64 = 1 << 10;
 ///
 /// # Errors
 /// Errors of reading `values`.
-pub(super) fn first_deeper<S: Sequence + ?Sized>(
+pub(super) fn first_deeper(
     rule: &Rule,
     space: SparseSpace,
-    values: &S,
+    values: &dyn Sequence,
     heaps: Range<u64>,
     depth: u64,
 ) -> Result<Option<(u64, u16)>> {
@@ -47,11 +47,11 @@ pub(super) fn first_deeper<S: Sequence + ?Sized>(
     found.transpose()
 }
 
-struct Search<'a, S: ?Sized> {
+struct Search<'a> {
     rule: &'a Rule,
     splits: Vec<Split>,
     space: SparseSpace,
-    values: &'a S,
+    values: &'a dyn Sequence,
     depth: u64,
     /// Largest part whose value is in `head`.
     near: u64,
@@ -114,7 +114,7 @@ struct Position<'a> {
     open: Open,
 }
 
-impl<S: Sequence + ?Sized> Search<'_, S> {
+impl Search<'_> {
     fn piece(&self, heaps: Range<u64>) -> Result<Option<(u64, u16)>> {
         let start = heaps.start.saturating_sub(self.near + self.rule.max_remove());
         let mut recent = Recent { start, values: vec![0; index(heaps.end - start)] };

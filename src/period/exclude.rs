@@ -30,7 +30,7 @@ pub struct Excluded {
 ///
 /// # Errors
 /// Errors of reading `values`.
-pub fn excluded<S: Sequence + ?Sized>(rule: &Rule, values: &S, to: u64) -> Result<Excluded> {
+pub fn excluded(rule: &Rule, values: &dyn Sequence, to: u64) -> Result<Excluded> {
     let splits: Vec<_> = rule.splits().collect();
     let mut multiples = Vec::new();
     for_each_piece(values, 0, to, |from, piece| {
@@ -62,7 +62,7 @@ mod tests {
         for (game, period) in [("kayles", 12), (".07", 34), (".137", 34), (".156", 349), (".055", 148), (".4", 34)] {
             let rule: Rule = game.parse().unwrap();
             let values = definition::values(&rule, 3000).unwrap();
-            let excluded = excluded(&rule, values.as_slice(), 3000).unwrap();
+            let excluded = excluded(&rule, &values, 3000).unwrap();
             assert!(excluded.multiples.iter().all(|m| !m.is_multiple_of(period)), "{game}");
             assert!(excluded.least_left <= period, "{game}: {excluded:?}");
             for &m in excluded.multiples.iter().filter(|&&m| m < 1000) {
@@ -76,7 +76,7 @@ mod tests {
     fn zeros_of_grundys_game_exclude_their_divisors() {
         let rule = Rule::grundy(1).unwrap();
         let values = definition::values(&rule, 2000).unwrap();
-        let excluded = excluded(&rule, values.as_slice(), 2000).unwrap();
+        let excluded = excluded(&rule, &values, 2000).unwrap();
         // OEIS A036685: 0, 1, 2, 4, 7, 10, 20, 23, 26, …, 1222; 0 is not a part.
         assert_eq!(excluded.multiples[..8], [1, 2, 4, 7, 10, 20, 23, 26]);
         assert_eq!((excluded.multiples.len(), excluded.multiples.last()), (41, Some(&1222)));

@@ -24,15 +24,15 @@ const SHORTEST: u64 = 64;
 /// let (kayles, method): (Rule, _) = ("kayles".parse()?, Method::Sparse(Kernel::best()));
 /// let values = solver::values(&kayles, method, 1000)?;
 /// let (space, freed) = (SparseSpace::NONE, SequenceStats::default());
-/// let subject = Subject { rule: &kayles, method, space, values: values.as_slice(), freed: &freed };
+/// let subject = Subject { rule: &kayles, method, space, values: &values, freed: &freed };
 /// let finding = subject.find()?;
 /// let repeat = finding.repeat.as_ref().expect("Kayles is periodic");
 /// assert_eq!((finding.status(), repeat.period, repeat.preperiod), (Status::Proved, 12, 71));
 /// assert_eq!(repeat.proof.as_ref().map(|proof| proof.theorem), Some(Theorem::P1));
 /// # Ok::<(), grundy::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Subject<'a, S: ?Sized> {
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
     /// The rule of the game.
     pub rule: &'a Rule,
     /// The method that recomputes values for P4.
@@ -40,20 +40,12 @@ pub struct Subject<'a, S: ?Sized> {
     /// The sparse space, or [`SparseSpace::NONE`].
     pub space: SparseSpace,
     /// The values G(0), G(1), …
-    pub values: &'a S,
+    pub values: &'a dyn Sequence,
     /// Rare positions and largest value among the discarded values.
     pub freed: &'a SequenceStats,
 }
 
-impl<S: ?Sized> Clone for Subject<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: ?Sized> Copy for Subject<'_, S> {}
-
-impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
+impl<'a> Subject<'a> {
     /// Searches for the period that the end of the sequence shows, and proves it when there are enough values.
     ///
     /// # Errors
@@ -235,7 +227,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
         let mut last = vec![0; index(count.min(ENOUGH))];
         self.values.read(count - last.len() as u64, &mut last)?;
         let steps: Vec<u16> = last.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
-        let Some(p) = Stretch::new(steps.as_slice())?.shift(steps.len() as u64 / 2, 1)? else { return Ok(None) };
+        let Some(p) = Stretch::new(&steps)?.shift(steps.len() as u64 / 2, 1)? else { return Ok(None) };
         let end = last[last.len() - 1];
         let period_before = last[last.len() - 1 - index(p)];
         let Some(saltus) = end.checked_sub(period_before).filter(|&saltus| saltus > 0) else { return Ok(None) };
@@ -253,7 +245,7 @@ impl<'a, S: Sequence + ?Sized> Subject<'a, S> {
     }
 }
 
-pub(super) fn has_zero<S: Sequence + ?Sized>(values: &S, from: u64, to: u64) -> Result<bool> {
+pub(super) fn has_zero(values: &dyn Sequence, from: u64, to: u64) -> Result<bool> {
     let mut found = false;
     for_each_piece(values, from, to, |_, piece| {
         found |= piece.contains(&0);

@@ -6,6 +6,7 @@
 use super::{Finding, Status, Subject};
 use crate::error::{Error, Result};
 use crate::solver::{self, Method, SequenceStats, Solver, SparseSpace};
+use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 
@@ -71,9 +72,9 @@ impl MemorySearch {
 
     /// What was searched, for the functions that need more than the finding.
     #[must_use]
-    pub fn subject(&self) -> Subject<'_, [u16]> {
+    pub fn subject(&self) -> Subject<'_> {
         let MemorySearch { rule, method, space, .. } = self;
-        Subject { rule, method: *method, space: *space, values: self.values(), freed: &NOTHING_FREED }
+        Subject { rule, method: *method, space: *space, values: self, freed: &NOTHING_FREED }
     }
 
     /// The result of the last look, over all values that were searched; `None` before the first.
@@ -146,8 +147,8 @@ impl MemorySearch {
     /// Searches the first `count` values.
     fn search(&mut self, count: u64) -> Result<()> {
         let values = &self.values[..index(count)];
-        let space = solver::space_after(&self.rule, self.method, values)?;
-        self.finding = Some(Subject { values, space, ..self.subject() }.find()?);
+        let space = solver::space_after(&self.rule, self.method, &values)?;
+        self.finding = Some(Subject { values: &values, space, ..self.subject() }.find()?);
         self.space = space;
         Ok(())
     }
@@ -175,7 +176,7 @@ impl MemorySearch {
     fn compute(&mut self, goal: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let solver = match &mut self.solver {
             Some(solver) => solver,
-            none => none.insert(Solver::new(&self.rule, self.method, None, self.values.as_slice())?),
+            none => none.insert(Solver::new(&self.rule, self.method, None, &self.values)?),
         };
         match solver.extend_to(&mut self.values, goal, go_on) {
             Err(end @ (Error::ValueTooLarge { .. } | Error::Unlisted { .. })) => {
@@ -188,6 +189,17 @@ impl MemorySearch {
             }
             Ok(is_complete) => Ok(is_complete),
         }
+    }
+}
+
+/// The values that were searched.
+impl Sequence for MemorySearch {
+    fn len(&self) -> u64 {
+        self.count()
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        self.values().read(from, out)
     }
 }
 

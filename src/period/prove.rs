@@ -145,7 +145,7 @@ impl Certificate {
         let rule = self.judge()?;
         let method = Method::default();
         let values = solver::values(&rule, method, index(self.checked_through))?;
-        self.check(method, values.as_slice())
+        self.check(method, &values)
     }
 }
 

@@ -19,14 +19,14 @@ use crate::theory::rule::Rule;
 use std::ops::Range;
 
 /// A run that has discarded values.
-pub(super) struct DiscardingRun<'a, S: ?Sized> {
+pub(super) struct DiscardingRun<'a> {
     pub(super) rule: &'a Rule,
     /// The method that computes values again.
     pub(super) method: Method,
     /// The sparse space of the run.
     pub(super) space: SparseSpace,
     /// The values of the run.
-    pub(super) values: &'a S,
+    pub(super) values: &'a dyn Sequence,
     /// Statistics of the discarded values.
     pub(super) freed: &'a SequenceStats,
     pub(super) waypoints: &'a Waypoints,
@@ -36,7 +36,7 @@ pub(super) struct DiscardingRun<'a, S: ?Sized> {
     pub(super) points: &'a [CommitPoint],
 }
 
-impl<S: Sequence + ?Sized> DiscardingRun<'_, S> {
+impl DiscardingRun<'_> {
     /// A copy that continues from the last waypoint up to n, or from the first values of the run.
     fn copy_before(&self, n: u64) -> Result<Copy> {
         let head = self.values.discarded().start;
@@ -93,13 +93,13 @@ impl<S: Sequence + ?Sized> DiscardingRun<'_, S> {
 }
 
 /// Computes values of a run, roughly in ascending order.
-pub(super) struct Retrace<'a, S: ?Sized> {
-    run: &'a DiscardingRun<'a, S>,
+pub(super) struct Retrace<'a> {
+    run: &'a DiscardingRun<'a>,
     copy: Option<(Copy, SegmentCheck<'a>)>,
 }
 
-impl<'a, S: Sequence + ?Sized> Retrace<'a, S> {
-    pub(super) fn new(run: &'a DiscardingRun<'a, S>) -> Retrace<'a, S> {
+impl<'a> Retrace<'a> {
+    pub(super) fn new(run: &'a DiscardingRun<'a>) -> Retrace<'a> {
         Retrace { run, copy: None }
     }
 
@@ -163,7 +163,7 @@ mod tests {
         const HEAD: u64 = 1 << 17;
         let (rule, method): (Rule, _) = (".16".parse().unwrap(), Method::default());
         let all = solver::values(&rule, method, index(2 * SEGMENT + 1000)).unwrap();
-        let (space, _) = Histogram::of(&all[..1 << 20]).unwrap().best_space(&rule);
+        let (space, _) = Histogram::of(&&all[..1 << 20]).unwrap().best_space(&rule);
         let mut chain = DigestChain::new();
         let mut points = Vec::new();
         for segment in all.chunks(index(SEGMENT)) {

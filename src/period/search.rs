@@ -29,17 +29,17 @@ const TRIES: usize = 1 << 10;
 const VALUES_PER_TASK: u64 = 1 << 16;
 
 /// The values of a sequence after its discarded ones, as bytes that can be searched.
-pub(super) struct Stretch<'a, S: ?Sized> {
-    values: &'a S,
+pub(super) struct Stretch<'a> {
+    values: &'a dyn Sequence,
     /// First n of the stretch.
     pub(super) start: u64,
     /// min(G(n), 255) for every n of the stretch.
     bytes: Cow<'a, [u8]>,
 }
 
-impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
+impl<'a> Stretch<'a> {
     /// Borrows the saturated bytes of `values`, or computes them: one byte per value.
-    pub(super) fn new(values: &'a S) -> Result<Stretch<'a, S>> {
+    pub(super) fn new(values: &'a dyn Sequence) -> Result<Stretch<'a>> {
         let freed = values.discarded();
         let start = if freed.is_empty() { 0 } else { freed.end };
         let bytes = match values.saturated_bytes() {
@@ -119,7 +119,7 @@ impl<'a, S: Sequence + ?Sized> Stretch<'a, S> {
 ///
 /// # Errors
 /// Errors of reading `values`.
-pub fn last_difference<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: u64) -> Result<Option<u64>> {
+pub fn last_difference(values: &dyn Sequence, p: u64, from: u64, to: u64) -> Result<Option<u64>> {
     let pieces = to.saturating_sub(from).div_ceil(VALUES_PER_TASK);
     let found = (0..pieces).into_par_iter().find_map_first(|back| {
         let end = to - back * VALUES_PER_TASK;
@@ -129,7 +129,7 @@ pub fn last_difference<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: 
     found.transpose()
 }
 
-fn last_in<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: u64) -> Result<Option<u64>> {
+fn last_in(values: &dyn Sequence, p: u64, from: u64, to: u64) -> Result<Option<u64>> {
     let length = index(to - from);
     let mut here = vec![0; length];
     let mut there = vec![0; length];
@@ -146,8 +146,8 @@ fn last_in<S: Sequence + ?Sized>(values: &S, p: u64, from: u64, to: u64) -> Resu
 ///
 /// # Errors
 /// Errors of reading `values`, which must hold all n < n0 + p, and errors of `see`.
-pub fn compare_before_preperiod<S: Sequence + ?Sized, E: From<Error>>(
-    values: &S,
+pub fn compare_before_preperiod<E: From<Error>>(
+    values: &dyn Sequence,
     repeat: &Repeat,
     mut see: impl FnMut(u64, u16, bool) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
@@ -176,7 +176,7 @@ pub fn compare_before_preperiod<S: Sequence + ?Sized, E: From<Error>>(
 ///
 /// # Errors
 /// Errors of reading `values`, which must hold all n < n0 + p.
-pub fn exceptions<S: Sequence + ?Sized>(values: &S, repeat: &Repeat, most: usize) -> Result<(u64, Vec<u64>)> {
+pub fn exceptions(values: &dyn Sequence, repeat: &Repeat, most: usize) -> Result<(u64, Vec<u64>)> {
     let mut count = 0;
     let mut first = Vec::new();
     compare_before_preperiod(values, repeat, |n, _, fits| {

@@ -49,7 +49,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
     context.observer.started(rule, 0, options.to);
     let has_data = || [table::VALUES, table::ESCAPES].iter().any(|name| !matches!(dir.length(name), Ok(None)));
     let new_solver = |past: &[u16]| -> Result<Solver> {
-        Ok(Solver::new(rule, options.method, None, past)?.with_audit(attempt.seed))
+        Ok(Solver::new(rule, options.method, None, &past)?.with_audit(attempt.seed))
     };
     let mut solver = new_solver(&[])?;
     // Values of three heaps or of a code that repeats take long, so the first ones do not decide.

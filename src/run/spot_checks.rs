@@ -75,7 +75,7 @@ impl SpotChecks {
     ///
     /// # Errors
     /// [`Error::Differs`] if a value differs, and the errors of reading `past`.
-    pub(crate) fn look<S: Sequence + ?Sized>(&mut self, rule: &Rule, past: &S, last_rare: u64) -> Result<()> {
+    pub(crate) fn look(&mut self, rule: &Rule, past: &dyn Sequence, last_rare: u64) -> Result<()> {
         self.see(past.len(), last_rare);
         if !past.discarded().is_empty() {
             self.waiting.clear();
@@ -106,7 +106,7 @@ impl SpotChecks {
 ///
 /// # Errors
 /// [`Error::Differs`] if the value differs, and the errors of reading `past`.
-pub(crate) fn compare<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64) -> Result<()> {
+pub(crate) fn compare(rule: &Rule, past: &dyn Sequence, n: u64) -> Result<()> {
     let mut value = [0];
     past.read(n, &mut value)?;
     let again = definition::value_at(rule, past, n)?;
@@ -137,22 +137,22 @@ mod tests {
             [(4095, true), (4096, true), (4097, true), (4094, false), (3999, true), (4001, true), (4000, false)]
         {
             let mut places = SpotChecks::new(2100, 0, None);
-            places.look(&rule, &right[..3000], 0).unwrap();
+            places.look(&rule, &&right[..3000], 0).unwrap();
             assert_eq!(places.done(), 0, "no place is between 2100 and 3000");
             let mut values = right.clone();
             values[n] ^= 1;
-            let seen = places.look(&rule, values.as_slice(), 4000);
+            let seen = places.look(&rule, &values, 4000);
             let found = matches!(seen, Err(Error::Differs { n: at, .. }) if at == n as u64);
             // A later value may have the wrong value among its options, and then that one differs.
             assert_eq!(found, is_place, "{n}: {seen:?}");
         }
         let mut places = SpotChecks::new(3000, 0, None);
         for (count, done) in [(4001, 1), (4002, 2)] {
-            places.look(&rule, &right[..count], 4000).unwrap();
+            places.look(&rule, &&right[..count], 4000).unwrap();
             assert_eq!(places.done(), done, "3999, and 4001 as soon as its value is there");
         }
         let mut places = SpotChecks::new(0, 0, None);
-        places.look(&rule, right.as_slice(), 4000).unwrap();
+        places.look(&rule, &right, 4000).unwrap();
         // 0 to 5, three for each power from 8 to 4096, two beside the rare one.
         assert_eq!(places.done(), 6 + 10 * 3 + 2);
     }
@@ -165,13 +165,13 @@ mod tests {
         values[4001] ^= 1;
         let mut places = SpotChecks::new(2100, 0, Some(4001));
         places.spent = Duration::from_secs(1 << 20);
-        places.look(&rule, &values[..4001], 0).unwrap();
+        places.look(&rule, &&values[..4001], 0).unwrap();
         assert_eq!(places.suspect(), Some(4001));
-        let seen = places.look(&rule, &values[..4002], 0);
+        let seen = places.look(&rule, &&values[..4002], 0);
         assert!(matches!(seen, Err(Error::Differs { n: 4001, .. })), "{seen:?}");
         assert_eq!(places.suspect(), Some(4001), "it is still suspect");
         values[4001] ^= 1;
-        places.look(&rule, values.as_slice(), 0).unwrap();
+        places.look(&rule, &values, 0).unwrap();
         assert_eq!((places.suspect(), places.done()), (None, 0));
     }
 

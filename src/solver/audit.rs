@@ -137,12 +137,12 @@ impl Audit {
     ///
     /// # Errors
     /// [`Error::Differs`] at the first value that the audit does not confirm, and any error of reading `past`.
-    pub(super) fn check<S: Sequence + ?Sized>(
+    pub(super) fn check(
         &self,
         range: Range<u64>,
         codes: &Codes,
         witnesses: &Witnesses,
-        past: &S,
+        past: &dyn Sequence,
     ) -> Result<u64> {
         let reach = self.probes.max_offset() as u64;
         let differs = |n: u64, again: u16| {

@@ -95,7 +95,7 @@ impl Streams {
     }
 
     /// Compares the data of both streams with its state at creation. `past` holds all proved values.
-    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+    pub(super) fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
         let (candidates, witnesses) = rayon::join(
             || self.candidates.check_memory(&self.codes, past),
             || self.witnesses.check_memory(&self.codes, past),
@@ -116,9 +116,9 @@ impl Streams {
 
     /// Computes the candidates of one block and searches the witnesses of the block before, side by side. Appends the
     /// values proved to `out`.
-    pub(super) fn step<S: Sequence + ?Sized>(
+    pub(super) fn step(
         &mut self,
-        past: &S,
+        past: &dyn Sequence,
         limits: BlockLimits,
         work: &mut Work,
         out: &mut Vec<u16>,
@@ -174,9 +174,9 @@ impl Streams {
 
     /// Runs both streams side by side: the next `length` candidates, and the witnesses of the waiting block. Appends
     /// the codes of the candidates to the shared codes.
-    fn join_streams<S: Sequence + ?Sized>(
+    fn join_streams(
         &mut self,
-        past: &S,
+        past: &dyn Sequence,
         length: usize,
         limits: BlockLimits,
     ) -> Result<(CandidateBlock, CheckedGroup)> {
@@ -202,10 +202,10 @@ impl Streams {
 
     /// Accepts the values of the waiting block before n and then the rare `value` at n, where `rare` is `(n, value)`.
     /// Takes both streams back to n + 1.
-    fn accept_rare<S: Sequence + ?Sized>(
+    fn accept_rare(
         &mut self,
         rare: (u64, u16),
-        past: &S,
+        past: &dyn Sequence,
         limits: BlockLimits,
         out: &mut Vec<u16>,
     ) -> Result<()> {
@@ -260,12 +260,12 @@ pub(super) fn horizon(candidates: &CandidateStream, witnesses: &Witnesses, start
 
 /// Evaluates far lookups and searches witnesses with all threads, until both are done. Far lookups come first, because
 /// the producer needs them at once. So the other threads begin with them while this thread prepares the search.
-fn evaluate_and_search<'a, S: Sequence + ?Sized>(
-    prepare: impl FnOnce() -> Result<WitnessSearch<'a, S>> + Send,
+fn evaluate_and_search<'a>(
+    prepare: impl FnOnce() -> Result<WitnessSearch<'a>> + Send,
     threads: Threads,
     pipeline: &Pipeline<'_>,
-) -> (Result<WitnessSearch<'a, S>>, Vec<Follower>) {
-    let (search, followers) = (OnceLock::<Result<WitnessSearch<'a, S>>>::new(), Mutex::new(Vec::new()));
+) -> (Result<WitnessSearch<'a>>, Vec<Follower>) {
+    let (search, followers) = (OnceLock::<Result<WitnessSearch<'a>>>::new(), Mutex::new(Vec::new()));
     let is_prepared = AtomicBool::new(false);
     let work = || {
         let mut follower = Follower::default();
@@ -318,13 +318,13 @@ impl Drop for Preparation<'_, '_> {
 }
 
 /// The search for the witnesses of one block.
-struct WitnessSearch<'a, S: ?Sized> {
+struct WitnessSearch<'a> {
     witnesses: &'a Witnesses,
     audit: Option<&'a Audit>,
     /// The codes up to the end of the block.
     codes: &'a Codes,
     /// The values before the block.
-    past: &'a S,
+    past: &'a dyn Sequence,
     /// The positions of the block.
     range: Range<u64>,
     /// The group that is searched next.
@@ -335,7 +335,7 @@ struct WitnessSearch<'a, S: ?Sized> {
     found: Mutex<Result<CheckedGroup>>,
 }
 
-impl<'a, S: Sequence + ?Sized> WitnessSearch<'a, S> {
+impl<'a> WitnessSearch<'a> {
     /// The search for the witnesses of the values of `block`, which begin where `past` ends.
     ///
     /// # Errors
@@ -345,8 +345,8 @@ impl<'a, S: Sequence + ?Sized> WitnessSearch<'a, S> {
         block: &[u16],
         audit: Option<&'a Audit>,
         codes: &'a Codes,
-        past: &'a S,
-    ) -> Result<WitnessSearch<'a, S>> {
+        past: &'a dyn Sequence,
+    ) -> Result<WitnessSearch<'a>> {
         witnesses.forget(past)?;
         witnesses.push(block);
         let start = past.len();
@@ -432,7 +432,7 @@ mod tests {
 
     /// The outcome of a block whose search for witnesses is prepared by `prepare`, and whether its pipeline is open
     /// afterwards.
-    fn outcome_of(prepare: fn() -> Result<WitnessSearch<'static, [u16]>>) -> (Result<()>, bool) {
+    fn outcome_of(prepare: fn() -> Result<WitnessSearch<'static>>) -> (Result<()>, bool) {
         let (codes, memory) = (Codes::new(SparseSpace::NONE, 0), BlockValues::default());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
         let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), BLOCK as u64);

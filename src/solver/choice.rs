@@ -67,12 +67,12 @@ pub(super) struct Forecast {
 
 impl Forecast {
     /// The forecast that the values after `past` resemble its last quarter.
-    pub(super) fn of<S: Sequence + ?Sized>(past: &S) -> Result<Forecast> {
+    pub(super) fn of(past: &dyn Sequence) -> Result<Forecast> {
         Forecast::after(Histogram::default(), 1, past, past.len())
     }
 
     /// The forecast after `count` values of `past`, of which `counted` counts those from n = 1 to `from` - 1.
-    fn after<S: Sequence + ?Sized>(counted: Histogram, from: u64, past: &S, count: u64) -> Result<Forecast> {
+    fn after(counted: Histogram, from: u64, past: &dyn Sequence, count: u64) -> Result<Forecast> {
         let mut now = counted;
         now.add(past, from..count, 1)?;
         let mut doubled = now.clone();
@@ -129,7 +129,7 @@ pub(super) struct Choice {
 
 impl Choice {
     /// The last choice of the reviews at lengths below that of `past`, all of whose values are retained.
-    pub(super) fn after<S: Sequence + ?Sized>(rule: &Rule, past: &S) -> Result<Choice> {
+    pub(super) fn after(rule: &Rule, past: &dyn Sequence) -> Result<Choice> {
         let mut choice = Choice { space: SparseSpace::NONE, best: None };
         let (mut counted, mut from) = (Histogram::default(), 1);
         let mut point = FIRST_REVIEW;
@@ -172,7 +172,7 @@ mod tests {
             let mut lengths: Vec<u64> = (0..20).map(|i| split_mix(seed, i) % COUNT).collect();
             lengths.extend([4096, 4097, 8192, 8193, 12_288, 24_576, 24_577, COUNT]);
             lengths.sort_unstable();
-            let new = |space, past: &[u16]| Solver::new(&rule, Method::default(), space, past).unwrap();
+            let new = |space, past: &[u16]| Solver::new(&rule, Method::default(), space, &past).unwrap();
             let (mut whole, mut past) = (new(None, &[]), Vec::new());
             let (mut space, mut resumed) = (None, Vec::new());
             for length in lengths {
@@ -183,7 +183,7 @@ mod tests {
                 space = Some(solver.space());
                 let state = |solver: &Solver| (solver.space(), solver.count_rare_positions(length));
                 assert_eq!(state(&whole), state(&solver), "{code}, {length} values, seed {seed}");
-                assert_eq!(Choice::after(&rule, past.as_slice()).unwrap().space, solver.space(), "{code}, {length}");
+                assert_eq!(Choice::after(&rule, &past).unwrap().space, solver.space(), "{code}, {length}");
                 assert_eq!(new(None, &past).space(), solver.space(), "{code}, {length} values");
             }
             assert_eq!(past, resumed, "{code}, seed {seed}");
@@ -196,12 +196,12 @@ mod tests {
         const REVIEW: usize = 6144;
         let rule = "0.004".parse::<Rule>().unwrap();
         let all = crate::theory::definition::values(&rule, REVIEW + 100).unwrap();
-        let forecast = Forecast::of(&all[..REVIEW]).unwrap();
+        let forecast = Forecast::of(&&all[..REVIEW]).unwrap();
         let (space, expected) = forecast.doubled.best_space(&rule);
         assert!(expected * WORTHLESS > 2 * REVIEW as u64, "{expected} rare positions");
         assert_eq!(forecast.choose(&rule, space).space, SparseSpace::NONE);
         assert_eq!(forecast.choose(&rule, SparseSpace::NONE).space, SparseSpace::NONE);
-        let start = || Solver::new(&rule, Method::default(), Some(space), &all[..REVIEW - 100]).unwrap();
+        let start = || Solver::new(&rule, Method::default(), Some(space), &&all[..REVIEW - 100]).unwrap();
         for (mut solver, end) in [(start(), SparseSpace::NONE), (start().with_fixed_space(), space)] {
             assert_eq!(solver.space(), space);
             let mut past = all[..REVIEW - 100].to_vec();

@@ -84,7 +84,7 @@ impl Codes {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(super) fn reading<S: Sequence + ?Sized>(space: SparseSpace, start: u64, past: &S) -> Result<Codes> {
+    pub(super) fn reading(space: SparseSpace, start: u64, past: &dyn Sequence) -> Result<Codes> {
         let table = CodeTable::new(space);
         let mut window = Window::reading(past, start, |n, values, codes| table.encode(n, values, codes))?;
         window.extend([POISON; LANES]);
@@ -283,7 +283,7 @@ mod tests {
         for start in [0, 1, 7, 2_300_000, 2_300_001] {
             let mut pushed = Codes::new(space, start);
             pushed.push(&values[index(start)..]);
-            let read = Codes::reading(space, start, values.as_slice()).unwrap();
+            let read = Codes::reading(space, start, &values).unwrap();
             assert!(read.items() == pushed.items() && read.end() == pushed.end(), "from {start}");
         }
     }

@@ -31,11 +31,7 @@ pub(super) struct EarlierValues {
 
 impl EarlierValues {
     /// Scans all values that are retained, in parallel; `known` describes the others.
-    pub(super) fn of<S: Sequence + ?Sized>(
-        past: &S,
-        space: SparseSpace,
-        known: &SequenceStats,
-    ) -> Result<EarlierValues> {
+    pub(super) fn of(past: &dyn Sequence, space: SparseSpace, known: &SequenceStats) -> Result<EarlierValues> {
         let freed = past.discarded();
         let see = |seen: &mut EarlierValues, from: u64, values: &[u16]| seen.see(space, from, values);
         let scan = |range| scan_in_parallel(past, range, see, EarlierValues::and);
@@ -97,7 +93,7 @@ pub(super) const WIDE_FROM: u16 = 256;
 impl Solver {
     /// The engine without a sparse space: all pairs of bytes, the wide solver, sets of pairs, or the definition where
     /// the method is [`Method::Definition`] or no move leaves more than one heap.
-    pub(super) fn definition_engine<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
+    pub(super) fn definition_engine(&self, past: &dyn Sequence) -> Result<Engine> {
         let has_splits = self.rule.has_splits();
         if let (Method::Sparse(kernel), true) = (self.method, has_splits) {
             if !self.rule.may_be_sparse() {
@@ -121,7 +117,7 @@ impl Solver {
         self.max_value < self.space.coded() && self.space.coded() >= 512
     }
 
-    pub(super) fn sparse_engine<S: Sequence + ?Sized>(&self, past: &S, seen: EarlierValues) -> Result<Engine> {
+    pub(super) fn sparse_engine(&self, past: &dyn Sequence, seen: EarlierValues) -> Result<Engine> {
         let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
         if !may_be_sparse(&self.rule, self.method) {
             return self.definition_engine(past);
@@ -138,7 +134,7 @@ impl Solver {
     }
 
     /// The engine for a space that was not in use so far.
-    pub(super) fn enter_space<S: Sequence + ?Sized>(&self, past: &S) -> Result<Engine> {
+    pub(super) fn enter_space(&self, past: &dyn Sequence) -> Result<Engine> {
         self.sparse_engine(past, EarlierValues::of(past, self.space, &SequenceStats::default())?)
     }
 }
@@ -173,7 +169,7 @@ pub(super) fn apply_definition(rule: &Rule, values: &mut Window<u16>, limit: u64
         let n = values.end();
         let options = rule.options_about(n);
         let value = if rule.has_splits() && options >= PARALLEL && values.start() == 0 {
-            definition::value_at(rule, values.items(), n)?
+            definition::value_at(rule, &values.items(), n)?
         } else {
             definition::value(rule, n, |m| values.get(m))?
         };

@@ -97,7 +97,7 @@ impl ExhaustiveSolver {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(super) fn new<S: Sequence + ?Sized>(kernel: Kernel, past: &S) -> Result<ExhaustiveSolver> {
+    pub(super) fn new(kernel: Kernel, past: &dyn Sequence) -> Result<ExhaustiveSolver> {
         let mut values = vec![0; index(past.len())];
         past.read(0, &mut values)?;
         let bytes = values.iter().map(|&value| u8::try_from(value).expect("a value below 256")).collect();
@@ -110,7 +110,7 @@ impl ExhaustiveSolver {
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+    pub(super) fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
         self.values.agrees_with(past)?;
         let values = self.values.items();
         match self.row.first_mismatch(values) {

@@ -132,7 +132,7 @@ pub fn may_be_sparse(rule: &Rule, method: Method) -> bool {
 
 /// The sparse space in use after all of `past`, none of which is discarded. It depends on the game and the number of
 /// values alone; [`SparseSpace::NONE`] for none.
-pub(crate) fn space_after<S: Sequence + ?Sized>(rule: &Rule, method: Method, past: &S) -> Result<SparseSpace> {
+pub(crate) fn space_after(rule: &Rule, method: Method, past: &dyn Sequence) -> Result<SparseSpace> {
     Ok(review::space_to_continue(rule, method, None, past)?.space)
 }
 
@@ -168,12 +168,7 @@ impl Solver {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub fn new<S: Sequence + ?Sized>(
-        rule: &Rule,
-        method: Method,
-        space: Option<SparseSpace>,
-        past: &S,
-    ) -> Result<Solver> {
+    pub fn new(rule: &Rule, method: Method, space: Option<SparseSpace>, past: &dyn Sequence) -> Result<Solver> {
         Solver::knowing(rule, method, space, past, &SequenceStats::default())
     }
 
@@ -182,11 +177,11 @@ impl Solver {
     ///
     /// # Errors
     /// [`Error::Discarded`] when the solver needs discarded values, and any other error of reading `past`.
-    pub fn knowing<S: Sequence + ?Sized>(
+    pub fn knowing(
         rule: &Rule,
         method: Method,
         space: Option<SparseSpace>,
-        past: &S,
+        past: &dyn Sequence,
         known: &SequenceStats,
     ) -> Result<Solver> {
         let choice = review::space_to_continue(rule, method, space, past)?;
@@ -289,7 +284,7 @@ impl Solver {
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+    pub fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
         match &self.engine {
             Engine::Definition(values) => values.agrees_with(past),
             Engine::Exhaustive(solver) => solver.check_memory(past),
@@ -322,7 +317,7 @@ impl Solver {
     ///
     /// # Panics
     /// If an earlier call returned an error.
-    pub fn advance<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+    pub fn advance(&mut self, past: &dyn Sequence, limit: u64, out: &mut Vec<u16>) -> Result<()> {
         assert!(!self.failed, "a solver cannot continue after an error");
         let advanced = self.compute(past, limit, out);
         self.failed = advanced.is_err();
@@ -340,14 +335,14 @@ impl Solver {
     /// # Panics
     /// If an earlier call returned an error.
     pub fn extend_to(&mut self, values: &mut Vec<u16>, to: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
-        self.extend_after([].as_slice(), values, to, go_on)
+        self.extend_after(&[].as_slice(), values, to, go_on)
     }
 
     /// As [`Solver::extend_to`], where `more` are the values after those of `first`, and `to` and the argument of
     /// `go_on` count the values of both.
-    pub(crate) fn extend_after<S: Sequence + ?Sized>(
+    pub(crate) fn extend_after(
         &mut self,
-        first: &S,
+        first: &dyn Sequence,
         more: &mut Vec<u16>,
         to: u64,
         mut go_on: impl FnMut(u64) -> bool,
@@ -370,7 +365,7 @@ impl Solver {
     }
 
     /// [`Solver::advance`], which remembers an error.
-    fn compute<S: Sequence + ?Sized>(&mut self, past: &S, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+    fn compute(&mut self, past: &dyn Sequence, limit: u64, out: &mut Vec<u16>) -> Result<()> {
         let before = out.len();
         while out.len() == before {
             self.review(past)?;
@@ -426,7 +421,7 @@ impl Solver {
 
     /// Computes each value that exceeds all earlier ones a second time, by the definition, while no values are
     /// discarded. A wrong value is likely to be a new maximum.
-    fn prove_largest<S: Sequence + ?Sized>(&mut self, past: &S, before: usize, out: &mut Vec<u16>) -> Result<()> {
+    fn prove_largest(&mut self, past: &dyn Sequence, before: usize, out: &mut Vec<u16>) -> Result<()> {
         let from = past.len();
         // Nearly every call ends here, after a few vector instructions.
         if out[before..].iter().copied().max().is_none_or(|largest| largest <= self.max_value) {
@@ -476,7 +471,7 @@ pub fn extend(
     count: usize,
     go_on: impl FnMut(u64) -> bool,
 ) -> Result<Vec<u16>> {
-    let mut solver = Solver::new(rule, method, None, values.as_slice())?;
+    let mut solver = Solver::new(rule, method, None, &values)?;
     solver.extend_to(&mut values, count as u64, go_on)?;
     Ok(values)
 }

@@ -28,7 +28,7 @@ pub(super) struct PairSets {
 
 impl PairSets {
     /// Continues `past`, which must be complete.
-    pub(super) fn new<S: Sequence + ?Sized>(past: &S) -> Result<PairSets> {
+    pub(super) fn new(past: &dyn Sequence) -> Result<PairSets> {
         let mut values = vec![0; index(past.len())];
         past.read(0, &mut values)?;
         let mut sets = PairSets { values: Window::new(0, Vec::new()), pairs: Vec::new() };
@@ -43,7 +43,7 @@ impl PairSets {
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+    pub(super) fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
         self.values.agrees_with(past)?;
         match self.pairs.iter().position(|set| !set.is_intact()) {
             None => Ok(()),
@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(definition::values(&rule, count).unwrap(), expected, "{rule}");
             assert_eq!(values(&rule, Method::default(), count).unwrap(), expected, "{rule}");
             assert_eq!(
-                definition::value_at(&rule, &expected[..count - 1], count as u64 - 1).unwrap(),
+                definition::value_at(&rule, &&expected[..count - 1], count as u64 - 1).unwrap(),
                 expected[count - 1]
             );
         }
@@ -262,10 +262,10 @@ mod tests {
     #[test]
     fn a_flipped_bit_in_a_set_is_reported() {
         let past = values(&".8".parse().unwrap(), Method::default(), 500).unwrap();
-        let mut sets = PairSets::new(past.as_slice()).unwrap();
-        sets.check_memory(past.as_slice()).unwrap();
+        let mut sets = PairSets::new(&past).unwrap();
+        sets.check_memory(&past).unwrap();
         sets.flip(77, 60);
-        let error = sets.check_memory(past.as_slice()).unwrap_err();
+        let error = sets.check_memory(&past).unwrap_err();
         assert!(matches!(error, Error::Flipped { from: 77, to: 78, .. }), "{error}");
     }
 }

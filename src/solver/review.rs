@@ -71,11 +71,11 @@ impl SpaceReview {
 
 /// The space in which a new solver continues `past`. It is `space` if the caller knows it, otherwise that of a solver
 /// which has computed all of `past`. Before the first review, no space is used.
-pub(super) fn space_to_continue<S: Sequence + ?Sized>(
+pub(super) fn space_to_continue(
     rule: &Rule,
     method: Method,
     space: Option<SparseSpace>,
-    past: &S,
+    past: &dyn Sequence,
 ) -> Result<Choice> {
     match space {
         Some(space) => Ok(Choice { space, best: None }),
@@ -92,7 +92,7 @@ pub(super) fn are_frequent(rare_positions: &[(u64, u16)], n: u64) -> bool {
 
 impl Solver {
     /// Searches for a better space when a review is due.
-    pub(super) fn review<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+    pub(super) fn review(&mut self, past: &dyn Sequence) -> Result<()> {
         let n = past.len();
         if n < self.review.due_at {
             return Ok(());
@@ -111,7 +111,7 @@ impl Solver {
     }
 
     /// Whether the space in use stays, whatever a review would find.
-    fn keeps_space<S: Sequence + ?Sized>(&self, past: &S) -> bool {
+    fn keeps_space(&self, past: &dyn Sequence) -> bool {
         let space = self.space();
         // The rare positions among discarded values are unknown under another space.
         let is_bound = self.review.fixed || !past.discarded().is_empty();
@@ -119,7 +119,7 @@ impl Solver {
     }
 
     /// Continues `past` in `space`, or without one, with the solver that is faster if the forecast is right.
-    fn adopt<S: Sequence + ?Sized>(&mut self, past: &S, space: SparseSpace, forecast: &Forecast) -> Result<()> {
+    fn adopt(&mut self, past: &dyn Sequence, space: SparseSpace, forecast: &Forecast) -> Result<()> {
         self.review.count_from(past.len(), &self.work);
         let before = self.space;
         let replaced = self.replace_engine(past, |solver, past| {
@@ -135,7 +135,7 @@ impl Solver {
 
     /// Continues with the wide solver when the streams meet a value without a byte code, or search too often. `past`
     /// holds all values so far, and `needs_wide` tells that the streams cannot continue.
-    pub(super) fn widen<S: Sequence + ?Sized>(&mut self, past: &S, needs_wide: bool) -> Result<()> {
+    pub(super) fn widen(&mut self, past: &dyn Sequence, needs_wide: bool) -> Result<()> {
         let n = past.len();
         let (searches, values) = self.review.effort(n, &self.work);
         let is_laborious = searches >= MIN_SEARCHES && searches * LABORIOUS > values && past.discarded().is_empty();
@@ -151,7 +151,7 @@ impl Solver {
     }
 
     /// Continues with the streams when the wide solver has searched little in the last quarter of the values.
-    pub(super) fn narrow<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+    pub(super) fn narrow(&mut self, past: &dyn Sequence) -> Result<()> {
         let n = past.len();
         let (searches, values) = self.review.effort(n, &self.work);
         if values < n / 4 || !matches!(self.engine, Engine::Wide(_)) {
@@ -168,10 +168,10 @@ impl Solver {
 
     /// Replaces the engine by `new`, after a check of the memory of the old one: a bit flip there may have made values
     /// wrong, and no later check would find it.
-    pub(super) fn replace_engine<S: Sequence + ?Sized>(
+    pub(super) fn replace_engine(
         &mut self,
-        past: &S,
-        new: impl FnOnce(&mut Solver, &S) -> Result<Engine>,
+        past: &dyn Sequence,
+        new: impl FnOnce(&mut Solver, &dyn Sequence) -> Result<Engine>,
     ) -> Result<()> {
         self.check_memory(past)?;
         self.engine = new(self, past)?;
@@ -180,7 +180,7 @@ impl Solver {
 
     /// The engine that continues `past` in the space in use. The engine in use knows the rare positions among the
     /// discarded values.
-    fn same_space<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<Engine> {
+    fn same_space(&mut self, past: &dyn Sequence) -> Result<Engine> {
         let hole = past.discarded();
         let known = self.engine.rare_positions().unwrap_or_default();
         let rare_positions = known.iter().copied().filter(|(n, _)| hole.contains(n)).collect();
@@ -203,18 +203,18 @@ mod tests {
     #[test]
     fn a_bit_flip_before_a_change_of_the_engine_is_noticed() {
         type Change = fn(&mut Solver, &[u16]) -> Result<()>;
-        let adopt: Change = |solver, past| solver.adopt(past, solver.space, &Forecast::of(past)?);
-        let widen: Change = |solver, past| solver.widen(past, true);
+        let adopt: Change = |solver, past| solver.adopt(&past, solver.space, &Forecast::of(&past)?);
+        let widen: Change = |solver, past| solver.widen(&past, true);
         let narrow: Change = |solver, past| {
             solver.review.counted_from = 0;
-            solver.narrow(past)
+            solver.narrow(&past)
         };
         let rule = "0.6".parse::<Rule>().unwrap();
         let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
         for (is_wide, change) in [(false, adopt), (false, widen), (true, narrow)] {
             let start = || {
-                let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, past.as_slice()).unwrap();
-                solver.widen(past.as_slice(), is_wide).unwrap();
+                let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, &past).unwrap();
+                solver.widen(&past, is_wide).unwrap();
                 assert_eq!(matches!(solver.engine, Engine::Wide(_)), is_wide);
                 solver
             };

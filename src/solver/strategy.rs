@@ -44,7 +44,7 @@ impl Solver {
     /// ```
     /// use grundy::solver::{Method, Solver};
     ///
-    /// let solver = Solver::new(&"kayles".parse()?, Method::default(), None, [].as_slice())?;
+    /// let solver = Solver::new(&"kayles".parse()?, Method::default(), None, &[])?;
     /// assert_eq!(solver.strategy().engine, "comparison of all pairs of bytes");
     /// # Ok::<(), grundy::Error>(())
     /// ```
@@ -117,7 +117,7 @@ mod tests {
     fn strategy(game: &str, method: Method, count: usize) -> String {
         let rule = game.parse().unwrap();
         let mut values = solver::values(&rule, method, count).unwrap();
-        let mut solver = Solver::new(&rule, method, None, values.as_slice()).unwrap();
+        let mut solver = Solver::new(&rule, method, None, &values).unwrap();
         solver.extend_to(&mut values, count as u64 + 1, |_| true).unwrap();
         solver.strategy().to_string()
     }

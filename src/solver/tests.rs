@@ -63,10 +63,10 @@ fn a_bit_flip_in_the_data_of_the_streams_is_noticed() {
         pool.install(|| {
             let values = values(&rule, Method::Sparse(Kernel::best()), count).unwrap();
             let start = || {
-                let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, values.as_slice()).unwrap();
+                let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, &values).unwrap();
                 let mut past = values.clone();
                 go_on(&mut solver, &mut past, count / 10).unwrap();
-                solver.check_memory(past.as_slice()).unwrap();
+                solver.check_memory(&past).unwrap();
                 (solver, past)
             };
             let (mut solver, mut past) = start();
@@ -84,15 +84,14 @@ fn a_bit_flip_in_the_data_of_the_streams_is_noticed() {
                 // Where there are codes, later values depend on only a few of the last values (kind 9).
                 if random.below(50) == 0 && (kind != 9 || count < 10_000) {
                     // Either the check of forgotten data or the check of the data held now finds the flip.
-                    let seen =
-                        go_on(&mut solver, &mut past, count / 5).and_then(|()| solver.check_memory(past.as_slice()));
+                    let seen = go_on(&mut solver, &mut past, count / 5).and_then(|()| solver.check_memory(&past));
                     assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed after going on");
                     (solver, past) = start();
                 } else {
-                    let seen = solver.check_memory(past.as_slice());
+                    let seen = solver.check_memory(&past);
                     assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed");
                     flip(&mut solver.engine, kind, draw);
-                    solver.check_memory(past.as_slice()).unwrap();
+                    solver.check_memory(&past).unwrap();
                 }
                 noticed[kind + if matches!(solver.engine, Engine::Wide(_)) { 10 } else { 0 }] += 1;
             }
@@ -111,7 +110,7 @@ fn one_group_in_fifty_is_audited() {
     let audited = |threads: usize, block: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let solver = Solver::new(&rule, Method::Sparse(kernel), None, start.as_slice()).unwrap();
+            let solver = Solver::new(&rule, Method::Sparse(kernel), None, &start).unwrap();
             let mut solver = solver.with_audit(7).with_block(block);
             solver.extend_to(&mut start.clone(), 1 << 19, |_| true).unwrap();
             solver.work().audited
@@ -126,7 +125,7 @@ fn go_on(solver: &mut Solver, past: &mut Vec<u16>, count: usize) -> Result<()> {
     let end = past.len() + count;
     while past.len() < end {
         let mut more = Vec::new();
-        solver.advance(past.as_slice(), u64::MAX, &mut more)?;
+        solver.advance(past, u64::MAX, &mut more)?;
         past.append(&mut more);
     }
     Ok(())
@@ -136,7 +135,7 @@ fn go_on(solver: &mut Solver, past: &mut Vec<u16>, count: usize) -> Result<()> {
 #[test]
 fn a_resumed_solver_keeps_only_the_last_large_values() {
     let values = vec![300u16; 1 << 20];
-    let seen = EarlierValues::of(values.as_slice(), SparseSpace::NONE, &SequenceStats::default()).unwrap();
+    let seen = EarlierValues::of(&values, SparseSpace::NONE, &SequenceStats::default()).unwrap();
     assert!(seen.large.len() < 1 << 18, "{} values above 255 are held", seen.large.len());
     assert_eq!(seen.large.last(), Some(&((1 << 20) - 1, 300)));
 }
@@ -146,7 +145,7 @@ fn a_resumed_solver_keeps_only_the_last_large_values() {
 #[test]
 fn late_rare_positions_find_all_codes_that_their_lookups_read() {
     let rule: Rule = "4.324".parse().unwrap();
-    let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, [0u16; 0].as_slice()).unwrap();
+    let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, &[].as_slice()).unwrap();
     let (mut past, mut checked) = (Vec::new(), 0);
     while past.len() < 700_000 {
         go_on(&mut solver, &mut past, 1).unwrap();
@@ -170,7 +169,7 @@ fn the_number_of_threads_decides_which_lookups_are_shared() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(pool_size).build().unwrap();
         let parallelism = Parallelism::threads(wanted);
         let (mut solver, found) = pool.install(|| {
-            let solver = Solver::new(&rule, method, None, &expected[..held]).unwrap();
+            let solver = Solver::new(&rule, method, None, &&expected[..held]).unwrap();
             let (mut solver, mut found) = (solver.with_parallelism(parallelism), expected[..held].to_vec());
             go_on(&mut solver, &mut found, 2 * BLOCK).unwrap();
             (solver, found)

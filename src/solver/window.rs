@@ -27,8 +27,8 @@ impl<T: Copy> Window<T> {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(crate) fn reading<S: Sequence + ?Sized>(
-        past: &S,
+    pub(crate) fn reading(
+        past: &dyn Sequence,
         from: u64,
         convert: impl Fn(u64, &[u16], &mut [T]) + Sync,
     ) -> Result<Window<T>>
@@ -145,17 +145,17 @@ impl Window<u16> {
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub(crate) fn agrees_with<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+    pub(crate) fn agrees_with(&self, past: &dyn Sequence) -> Result<()> {
         self.agrees_up_to(self.end(), past)
     }
 
     /// Compares the values that [`Window::forget_before`] would drop with those of `past`, because no later check would
     /// notice a change in them. Errors as in [`Window::agrees_with`].
-    pub(crate) fn evictable_agrees_with<S: Sequence + ?Sized>(&self, n: u64, past: &S) -> Result<()> {
+    pub(crate) fn evictable_agrees_with(&self, n: u64, past: &dyn Sequence) -> Result<()> {
         self.agrees_up_to(self.start + self.evictable(n).len() as u64, past)
     }
 
-    fn agrees_up_to<S: Sequence + ?Sized>(&self, end: u64, past: &S) -> Result<()> {
+    fn agrees_up_to(&self, end: u64, past: &dyn Sequence) -> Result<()> {
         let from = self.start.max(past.discarded().end);
         for_each_piece(past, from, end.min(past.len()), |n, values| {
             let to = n + values.len() as u64;

@@ -138,7 +138,7 @@ impl Examination {
     pub(super) fn record(&self) -> Result<Record> {
         let Some(finding) = self.search.finding() else { return Ok(nim(self.extent.to)) };
         let (values, space) = (self.search.values(), self.search.space());
-        let stats = SequenceStats::of(values, space, &SequenceStats::default())?;
+        let stats = SequenceStats::of(&values, space, &SequenceStats::default())?;
         let mut chain = DigestChain::new();
         chain.update(values);
         let sparse = space != SparseSpace::NONE;

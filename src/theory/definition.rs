@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::theory::nimber::{NimSet, index};
 use crate::theory::rule::{Leaves, Rule, Split, Triple};
 use rayon::prelude::*;
+use std::fmt;
 use std::ops::Range;
 
 /// Something that holds the first values of a sequence: a vector, a table on disk, or both.
@@ -21,7 +22,7 @@ use std::ops::Range;
 /// use grundy::theory::definition::{Prefix, Sequence, values};
 ///
 /// let values = values(&"grundy".parse()?, 100)?;
-/// let first = Prefix { of: values.as_slice(), count: 20 };
+/// let first = Prefix { of: &values, count: 20 };
 /// let mut out = [0; 3];
 /// first.read(17, &mut out)?;
 /// assert_eq!(out, values[17..20]);
@@ -70,13 +71,20 @@ pub trait Sequence: Sync {
     }
 }
 
-impl Sequence for [u16] {
+/// States the number of values.
+impl fmt::Debug for dyn Sequence + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} values", self.len())
+    }
+}
+
+impl Sequence for &[u16] {
     fn len(&self) -> u64 {
-        self.len() as u64
+        <[u16]>::len(self) as u64
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
-        let count = self.len() as u64;
+        let count = Sequence::len(self);
         let to = from.saturating_add(out.len() as u64);
         let values = usize::try_from(from).ok().and_then(|from| self.get(from..from.checked_add(out.len())?));
         out.copy_from_slice(values.ok_or(Error::Range { from, to, count })?);
@@ -84,16 +92,26 @@ impl Sequence for [u16] {
     }
 }
 
+impl Sequence for Vec<u16> {
+    fn len(&self) -> u64 {
+        Sequence::len(&self.as_slice())
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        self.as_slice().read(from, out)
+    }
+}
+
 /// A sequence and the values that follow it.
 #[derive(Debug)]
-pub struct Appended<'a, S: ?Sized> {
+pub struct Appended<'a> {
     /// The first values.
-    pub first: &'a S,
+    pub first: &'a dyn Sequence,
     /// The values after `first`.
     pub more: &'a [u16],
 }
 
-impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
+impl Sequence for Appended<'_> {
     fn len(&self) -> u64 {
         self.first.len() + self.more.len() as u64
     }
@@ -114,14 +132,14 @@ impl<S: Sequence + ?Sized> Sequence for Appended<'_, S> {
 
 /// The first values of a sequence.
 #[derive(Debug)]
-pub struct Prefix<'a, S: ?Sized> {
+pub struct Prefix<'a> {
     /// The sequence.
-    pub of: &'a S,
+    pub of: &'a dyn Sequence,
     /// Number of values in the prefix, at most the length of the sequence.
     pub count: u64,
 }
 
-impl<S: Sequence + ?Sized> Sequence for Prefix<'_, S> {
+impl Sequence for Prefix<'_> {
     fn len(&self) -> u64 {
         self.count
     }
@@ -146,8 +164,8 @@ impl<S: Sequence + ?Sized> Sequence for Prefix<'_, S> {
 ///
 /// # Errors
 /// Any error of reading `past`, and the first error of `see`.
-pub fn for_each_piece<S: Sequence + ?Sized>(
-    past: &S,
+pub fn for_each_piece(
+    past: &dyn Sequence,
     from: u64,
     to: u64,
     mut see: impl FnMut(u64, &[u16]) -> Result<()>,
@@ -169,8 +187,8 @@ pub fn for_each_piece<S: Sequence + ?Sized>(
 ///
 /// # Errors
 /// Any error of reading `past`.
-pub(crate) fn scan_in_parallel<S: Sequence + ?Sized, T: Default + Send>(
-    past: &S,
+pub(crate) fn scan_in_parallel<T: Default + Send>(
+    past: &dyn Sequence,
     range: Range<u64>,
     see: impl Fn(&mut T, u64, &[u16]) + Sync,
     and: impl Fn(T, T) -> T + Sync,
@@ -248,11 +266,11 @@ const MAX_WAVE: usize = 1 << 16;
 /// # Errors
 /// [`Error::Range`] when `past` does not hold 0..n, [`Error::Discarded`] when the search needs discarded values, and
 /// [`Error::Unlisted`] when not all moves of n are listed.
-pub fn first_missing<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
+pub fn first_missing(rule: &Rule, past: &dyn Sequence, n: u64, below: u32) -> Result<Option<u16>> {
     search_all(rule, past, n, below).map_err(|error| error.for_heap(n))
 }
 
-fn search_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -> Result<Option<u16>> {
+fn search_all(rule: &Rule, past: &dyn Sequence, n: u64, below: u32) -> Result<Option<u16>> {
     rule.check_heap(n)?;
     let mut seen = NimSet::new();
     for m in rule.moves() {
@@ -282,8 +300,8 @@ fn search_all<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64, below: u32) -
 
 /// Adds the values of the options of splits to `seen`, each split with its least part, until `seen` has all values
 /// below `below`.
-fn search_splits<S: Sequence + ?Sized>(
-    past: &S,
+fn search_splits(
+    past: &dyn Sequence,
     n: u64,
     below: u32,
     seen: &mut NimSet,
@@ -316,7 +334,7 @@ fn search_splits<S: Sequence + ?Sized>(
 }
 
 /// The values of the options of one split with smaller part in `first..=last`.
-fn search_pairs<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64, last: u64) -> Result<NimSet> {
+fn search_pairs(past: &dyn Sequence, n: u64, split: Split, first: u64, last: u64) -> Result<NimSet> {
     let length = index(last - first + 1);
     let mut small = vec![0; length];
     let mut large = vec![0; length];
@@ -331,6 +349,6 @@ fn search_pairs<S: Sequence + ?Sized>(past: &S, n: u64, split: Split, first: u64
 ///
 /// # Errors
 /// Any error of [`first_missing`], and [`Error::ValueTooLarge`] when G(n) is above 65535.
-pub fn value_at<S: Sequence + ?Sized>(rule: &Rule, past: &S, n: u64) -> Result<u16> {
+pub fn value_at(rule: &Rule, past: &dyn Sequence, n: u64) -> Result<u16> {
     first_missing(rule, past, n, 1 << 16)?.ok_or(Error::ValueTooLarge { n })
 }

@@ -179,7 +179,7 @@ impl Histogram {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub fn of<S: Sequence + ?Sized>(past: &S) -> Result<Histogram> {
+    pub fn of(past: &dyn Sequence) -> Result<Histogram> {
         let mut histogram = Histogram::default();
         histogram.add(past, 1..past.len(), 1)?;
         Ok(histogram)
@@ -189,7 +189,7 @@ impl Histogram {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(crate) fn add<S: Sequence + ?Sized>(&mut self, past: &S, range: Range<u64>, weight: i64) -> Result<()> {
+    pub(crate) fn add(&mut self, past: &dyn Sequence, range: Range<u64>, weight: i64) -> Result<()> {
         for_each_piece(past, range.start, range.end, |from, values| {
             for (n, &v) in (from..).zip(values) {
                 let v = usize::from(v);

@@ -18,7 +18,7 @@ use std::ops::Range;
 /// let kayles = "kayles".parse()?;
 /// let values = definition::values(&kayles, 1000)?;
 /// let space = SparseSpace::new(&kayles, 0xf, 0).expect("the rule admits this mask");
-/// let stats = SequenceStats::of(values.as_slice(), space, &SequenceStats::default())?;
+/// let stats = SequenceStats::of(&values, space, &SequenceStats::default())?;
 /// assert_eq!((stats.last_rare(), stats.max_value, stats.max_at), (70, 8, 27));
 /// # Ok::<(), grundy::Error>(())
 /// ```
@@ -38,7 +38,7 @@ impl SequenceStats {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub fn of<S: Sequence + ?Sized>(past: &S, space: SparseSpace, freed: &SequenceStats) -> Result<SequenceStats> {
+    pub fn of(past: &dyn Sequence, space: SparseSpace, freed: &SequenceStats) -> Result<SequenceStats> {
         let hole = past.discarded();
         let see = |stats: &mut SequenceStats, from: u64, values: &[u16]| stats.see(space, from, values);
         let scan = |range| scan_in_parallel(past, range, see, SequenceStats::and);
@@ -122,7 +122,7 @@ mod tests {
             max_at: values.iter().position(|&v| v == max_value).unwrap() as u64,
         };
         let none = SequenceStats::default();
-        assert_eq!(SequenceStats::of(values.as_slice(), space, &none).unwrap(), expected);
+        assert_eq!(SequenceStats::of(&values, space, &none).unwrap(), expected);
         for hole in [0..1, 100..101, 100..3999, 1000..4000] {
             let mut freed = SequenceStats::default();
             freed.see(space, hole.start, &values[index(hole.start)..index(hole.end)]);
@@ -131,6 +131,6 @@ mod tests {
             assert_eq!(SequenceStats::of(&holed, space, &freed).unwrap(), expected);
         }
         let unlisted = SequenceStats { rare_positions: Vec::new(), ..expected.clone() };
-        assert_eq!(SequenceStats::of(values.as_slice(), SparseSpace::NONE, &none).unwrap(), unlisted);
+        assert_eq!(SequenceStats::of(&values, SparseSpace::NONE, &none).unwrap(), unlisted);
     }
 }

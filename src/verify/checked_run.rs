@@ -34,7 +34,7 @@ impl CheckedRun {
     }
 
     /// Returns the values of the run, with their space and statistics.
-    pub(super) fn target(&self) -> Target<'_, RunReader> {
+    pub(super) fn target(&self) -> Target<'_> {
         Target { rule: &self.view.rule, space: self.space, values: &self.view, stats: &self.stats }
     }
 

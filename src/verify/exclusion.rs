@@ -28,7 +28,7 @@ use super::Target;
 use crate::error::{Error, Result};
 use crate::kernel::{HEAPS, Kernel};
 use crate::solver::SparseSpace;
-use crate::theory::definition::{self, Sequence};
+use crate::theory::definition;
 use crate::theory::nimber::index;
 use crate::theory::rule::Leaves;
 use rayon::prelude::*;
@@ -62,8 +62,8 @@ struct Comparison<I, R> {
 }
 
 /// One check of a sequence.
-struct Exclusion<'a, S: ?Sized> {
-    target: Target<'a, S>,
+struct Exclusion<'a> {
+    target: Target<'a>,
     /// Sorted by offset.
     lookups: Vec<Lookup>,
 }
@@ -73,11 +73,7 @@ struct Exclusion<'a, S: ?Sized> {
 /// # Errors
 /// [`Error::Wrong`] or [`Error::Excluded`] at the lowest n whose value contradicts the others; errors of reading
 /// `past`.
-pub fn check<S: Sequence + ?Sized>(
-    target: Target<'_, S>,
-    range: Range<u64>,
-    progress: impl FnMut(u64, u64),
-) -> Result<u64> {
+pub fn check(target: Target<'_>, range: Range<u64>, progress: impl FnMut(u64, u64)) -> Result<u64> {
     let Target { space, stats, .. } = target;
     let (inside, rare_positions) = check_rare_positions(target, &range);
     // The error names the lowest n, so only the values below a wrong rare position are still checked.
@@ -103,7 +99,7 @@ pub fn check<S: Sequence + ?Sized>(
 
 /// Checks the rare positions of the range by the definition. Returns their number, and the error at the first wrong
 /// one.
-fn check_rare_positions<S: Sequence + ?Sized>(target: Target<'_, S>, range: &Range<u64>) -> (u64, Result<()>) {
+fn check_rare_positions(target: Target<'_>, range: &Range<u64>) -> (u64, Result<()>) {
     let inside = target.stats.rare_positions_in(range);
     let wrong = inside.par_iter().map(|&(n, found)| {
         let expected = definition::value_at(target.rule, target.values, n)?;
@@ -112,9 +108,9 @@ fn check_rare_positions<S: Sequence + ?Sized>(target: Target<'_, S>, range: &Ran
     (inside.len() as u64, wrong.find_first(Result::is_err).unwrap_or(Ok(())))
 }
 
-impl<'a, S: Sequence + ?Sized> Exclusion<'a, S> {
+impl<'a> Exclusion<'a> {
     /// Creates the check of values below `end`.
-    fn new(target: Target<'a, S>, end: u64) -> Exclusion<'a, S> {
+    fn new(target: Target<'a>, end: u64) -> Exclusion<'a> {
         let Target { rule, space, stats, .. } = target;
         let singles = rule.moves().iter().filter(|m| keeps_class(space, m.leaves, m.remove, m.constant));
         let single = |remove, constant| Lookup { offset: remove, value: constant, part: 0, min_difference: 0 };

@@ -77,25 +77,17 @@ pub struct Report {
 }
 
 /// A sequence to be checked, with its sparse space and statistics.
-#[derive(Debug)]
-pub struct Target<'a, S: ?Sized> {
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
     /// The rule of the game.
     pub rule: &'a Rule,
     /// The sparse space that decides which positions are rare, or [`SparseSpace::NONE`].
     pub space: SparseSpace,
     /// The values G(0), G(1), …
-    pub values: &'a S,
+    pub values: &'a dyn Sequence,
     /// Rare positions and largest value of the whole sequence under `space`, discarded values included.
     pub stats: &'a SequenceStats,
 }
-
-impl<S: ?Sized> Clone for Target<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: ?Sized> Copy for Target<'_, S> {}
 
 /// Returns a function that reports the progress of one range as that of the whole check: `before` of `all` values are
 /// done already.
@@ -229,12 +221,7 @@ pub fn definition(
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; errors of reading `past`.
-pub fn sample<S: Sequence + ?Sized>(
-    rule: &Rule,
-    past: &S,
-    heaps: &[u64],
-    mut progress: impl FnMut(u64, u64),
-) -> Result<()> {
+pub fn sample(rule: &Rule, past: &dyn Sequence, heaps: &[u64], mut progress: impl FnMut(u64, u64)) -> Result<()> {
     let mut done = 0;
     // Several n are computed in parallel; for a large n the pairs are searched in parallel as well.
     for wave in heaps.chunks(4 * rayon::current_num_threads()) {

@@ -30,13 +30,13 @@ const RECENT: u64 = 1 << 26;
 const HEAD_VALUES: u64 = 1 << 16;
 
 /// The first values of a sequence, some of them presented as discarded to a solver that is created.
-struct HiddenPrefix<'a, S: ?Sized> {
-    past: &'a S,
+struct HiddenPrefix<'a> {
+    past: &'a dyn Sequence,
     count: u64,
     hidden: Range<u64>,
 }
 
-impl<S: Sequence + ?Sized> Sequence for HiddenPrefix<'_, S> {
+impl Sequence for HiddenPrefix<'_> {
     fn len(&self) -> u64 {
         self.count
     }
@@ -52,8 +52,8 @@ impl<S: Sequence + ?Sized> Sequence for HiddenPrefix<'_, S> {
 }
 
 /// The sequence to recompute, and the method.
-struct Recomputing<'a, S: ?Sized> {
-    target: Target<'a, S>,
+struct Recomputing<'a> {
+    target: Target<'a>,
     method: Method,
     /// Index of the lowest part with an error; later parts stop.
     wrong: AtomicUsize,
@@ -64,8 +64,8 @@ struct Recomputing<'a, S: ?Sized> {
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; errors of the solver and of reading `past`.
-pub fn check<S: Sequence + ?Sized>(
-    target: Target<'_, S>,
+pub fn check(
+    target: Target<'_>,
     method: Method,
     range: Range<u64>,
     mut progress: impl FnMut(u64, u64),
@@ -112,7 +112,7 @@ pub fn check<S: Sequence + ?Sized>(
     Ok(sum)
 }
 
-impl<S: Sequence + ?Sized> Recomputing<'_, S> {
+impl Recomputing<'_> {
     /// Checks parts until none is left. Each worker has a pool of its own, so its solver never waits for that of
     /// another part.
     fn work(

@@ -65,10 +65,10 @@ impl Game {
         ONCE.get_or_init(|| {
             let rule: Rule = "0.6".parse().unwrap();
             let mut values = Vec::new();
-            let mut solver = Solver::new(&rule, Method::Sparse(Kernel::scalar()), None, [].as_slice()).unwrap();
+            let mut solver = Solver::new(&rule, Method::Sparse(Kernel::scalar()), None, &[].as_slice()).unwrap();
             solver.extend_to(&mut values, FREED_TO, |_| true).unwrap();
             for n in (0..FREED_TO).step_by(997) {
-                assert_eq!(definition::value_at(&rule, values.as_slice(), n).unwrap(), values[n as usize], "G({n})");
+                assert_eq!(definition::value_at(&rule, &values, n).unwrap(), values[n as usize], "G({n})");
             }
             Game { rule, method: Method::Sparse(Kernel::best()), values }
         })

@@ -21,7 +21,7 @@ pub(crate) struct Setting {
 impl Setting {
     /// A solver that continues after `values`.
     pub(crate) fn solver(self, rule: &Rule, values: &[u16]) -> Solver {
-        let solver = Solver::new(rule, Method::Sparse(self.kernel), self.space, values).unwrap();
+        let solver = Solver::new(rule, Method::Sparse(self.kernel), self.space, &values).unwrap();
         let solver = solver.with_block(self.block);
         if self.fixed { solver.with_fixed_space() } else { solver }
     }

@@ -195,7 +195,7 @@ fn nim(args: &Args) -> Result<ExitCode> {
     if args.values {
         let repeat = Repeat { period: 1, preperiod: 0, exact: true, saltus: 1, proof: None };
         let values: Vec<u16> = (0..20).collect();
-        rows::print(values.as_slice(), &repeat, 19)?;
+        rows::print(&values, &repeat, 19)?;
     }
     if let Some(path) = &args.exceptions {
         super::output::whole_file(path, |_| Ok(()))?;
@@ -303,12 +303,7 @@ fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCo
 }
 
 /// Prints the finding and writes the certificate; after a signal, prints the command that resumes the search.
-fn conclude<S: Sequence + ?Sized>(
-    subject: Subject<'_, S>,
-    finding: &Finding,
-    ending: Ending,
-    args: &Args,
-) -> Result<ExitCode> {
+fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args) -> Result<ExitCode> {
     let exceptions = exceptions(subject, finding)?;
     let count = exceptions.as_ref().map(|(count, _)| *count);
     let report = Report { rule: subject.rule, finding, ending, exceptions };
@@ -345,7 +340,7 @@ fn conclude<S: Sequence + ?Sized>(
 
 /// The number of values before the preperiod that do not fit the period, and the first n of them; `None` if they are
 /// not known.
-fn exceptions<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding) -> Result<Option<(u64, Vec<u64>)>> {
+fn exceptions(subject: Subject<'_>, finding: &Finding) -> Result<Option<(u64, Vec<u64>)>> {
     if let Some(copies) = &finding.copies {
         return Ok(copies.exceptions.clone());
     }
@@ -358,10 +353,7 @@ fn exceptions<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding) 
 
 /// The repetition, if all values are there, so that each of them can be compared with it; otherwise an error that
 /// begins with `what`.
-fn compared<'a, S>(subject: Subject<'_, S>, finding: &'a Finding, what: &str) -> Result<&'a Repeat>
-where
-    S: Sequence + ?Sized,
-{
+fn compared<'a>(subject: Subject<'_>, finding: &'a Finding, what: &str) -> Result<&'a Repeat> {
     let Some(repeat) = &finding.repeat else { bail!("{what}, because no period was found") };
     if !subject.values.discarded().is_empty() {
         let rule = subject.rule;
@@ -371,12 +363,7 @@ where
 }
 
 /// Writes the exceptions to the file of `--exceptions`, one 'n G(n)' per line; `count` is their number.
-fn write_exceptions<S: Sequence + ?Sized>(
-    subject: Subject<'_, S>,
-    finding: &Finding,
-    count: Option<u64>,
-    args: &Args,
-) -> Result<()> {
+fn write_exceptions(subject: Subject<'_>, finding: &Finding, count: Option<u64>, args: &Args) -> Result<()> {
     let Some(path) = &args.exceptions else { return Ok(()) };
     let repeat = compared(subject, finding, &format!("{}: no exceptions are written", path.display()))?;
     let output = Output::to(path)?;
@@ -394,7 +381,7 @@ fn write_exceptions<S: Sequence + ?Sized>(
 }
 
 /// Writes the certificate that `--certificate` requests.
-fn certify<S: Sequence + ?Sized>(subject: Subject<'_, S>, finding: &Finding, args: &Args) -> Result<()> {
+fn certify(subject: Subject<'_>, finding: &Finding, args: &Args) -> Result<()> {
     let Some(path) = &args.certificate else { return Ok(()) };
     let repeat = finding.repeat.as_ref();
     let proof = repeat.and_then(|repeat| repeat.proof.as_ref());

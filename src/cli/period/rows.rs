@@ -37,7 +37,7 @@ impl Layout {
 
 /// Prints the values up to the end of the first whole period, and as many of the next ones as complete the last row.
 /// `values` must hold the first period; `largest` is the largest of all values.
-pub(super) fn print<S: Sequence + ?Sized>(values: &S, repeat: &Repeat, largest: u16) -> Result<()> {
+pub(super) fn print(values: &dyn Sequence, repeat: &Repeat, largest: u16) -> Result<()> {
     let digits = |number: u64| number.to_string().len();
     let head = digits(repeat.preperiod + repeat.period).max(2);
     // A blank, the mark, and the digits.

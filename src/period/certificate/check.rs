@@ -114,7 +114,7 @@ impl Certificate {
     /// # Errors
     /// [`Error::Certificate`](crate::Error::Certificate) at the first statement that is false; errors of reading the
     /// values.
-    pub fn check<S: Sequence + ?Sized>(&self, method: Method, values: &S) -> Result<()> {
+    pub fn check(&self, method: Method, values: &dyn Sequence) -> Result<()> {
         let rule = self.judge()?;
         let n0 = self.preperiod;
         let p = self.period;
@@ -147,12 +147,7 @@ impl Certificate {
     }
 
     /// Checks for P4 the premises about values.
-    fn check_window<S: Sequence + ?Sized>(
-        &self,
-        subject: Subject<'_, S>,
-        window: &PeriodWindow,
-        counted: &CertifiedFacts,
-    ) -> Result<()> {
+    fn check_window(&self, subject: Subject<'_>, window: &PeriodWindow, counted: &CertifiedFacts) -> Result<()> {
         let Some(facts) = &self.window else { return Ok(()) };
         let Subject { rule, method, space, values, .. } = subject;
         let PeriodWindow { from, to, depth, .. } = *window;

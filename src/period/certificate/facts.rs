@@ -49,8 +49,8 @@ impl CertifiedFacts {
     }
 
     /// Collects the facts of the first `length` values, with the rare positions below `to` under `space`.
-    pub(in crate::period) fn of<S: Sequence + ?Sized>(
-        values: &S,
+    pub(in crate::period) fn of(
+        values: &dyn Sequence,
         length: u64,
         space: SparseSpace,
         to: u64,

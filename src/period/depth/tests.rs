@@ -34,7 +34,7 @@ fn first_n_without_a_witness_agrees_with_a_search_by_the_definition() {
             let Some(space) = SparseSpace::new(&rule, mask, position) else { continue };
             let (from, depth) = (1 + random.below(490), random.pick(&[0, 1, 5, 30, 200, 1000]));
             let heaps = from..500;
-            let found = first_deeper(&rule, space, values.as_slice(), heaps.clone(), depth).unwrap();
+            let found = first_deeper(&rule, space, &values, heaps.clone(), depth).unwrap();
             assert_eq!(found, plainly(&rule, space, &values, heaps, depth), "{:?}, {space:?}", rule.moves());
             if found.is_some() { deeper += 1 } else { enough += 1 }
         }
@@ -53,7 +53,7 @@ fn parts_beyond_those_in_memory_are_read() {
     let mut values: Vec<u16> = (0..=n).map(|m| if m <= n / 2 && m != part { 2 } else { 0 }).collect();
     values[index(n)] = 1;
     for depth in [0, 1, NEAR, NEAR + 1, part - 1, part, part + 1, u64::MAX] {
-        let found = first_deeper(&rule, space, values.as_slice(), n..n + 1, depth).unwrap();
+        let found = first_deeper(&rule, space, &values, n..n + 1, depth).unwrap();
         assert_eq!(found, (depth < part).then_some((n, 0)), "depth {depth}");
     }
 }

@@ -17,7 +17,6 @@ use crate::period::certificate::CertifiedFacts;
 use crate::period::primes::prime_factors;
 use crate::period::retrace::{DiscardingRun, Retrace};
 use crate::period::{LISTED, PeriodWindow, Proof};
-use crate::theory::definition::Sequence;
 use std::ops::Range;
 
 /// Number of values compared at once.
@@ -47,15 +46,15 @@ impl Differences {
 }
 
 /// Two places of a run.
-struct Halves<'a, S: ?Sized, F> {
+struct Halves<'a, F> {
     /// Values before n1.
-    back: Retrace<'a, S>,
+    back: Retrace<'a>,
     /// Later values.
-    front: Retrace<'a, S>,
+    front: Retrace<'a>,
     go_on: F,
 }
 
-impl<S: Sequence + ?Sized, F: FnMut(u64) -> bool> Halves<'_, S, F> {
+impl<F: FnMut(u64) -> bool> Halves<'_, F> {
     /// The n in `range` with G(n) != G(n + p); `None` when it was stopped.
     fn differences(&mut self, range: Range<u64>, p: u64) -> Result<Option<Differences>> {
         let mut differences = Differences::default();
@@ -94,9 +93,9 @@ impl ProvedPeriod<'_> {
     /// # Errors
     /// Errors of the solver and of reading the run; [`Error::Differs`], [`Error::OptionsDiffer`] and [`Error::Flipped`]
     /// when the values computed contradict a waypoint, the binary search, or the proof.
-    pub(in crate::period) fn by_waypoints<S: Sequence + ?Sized>(
+    pub(in crate::period) fn by_waypoints(
         &self,
-        run: &DiscardingRun<'_, S>,
+        run: &DiscardingRun<'_>,
         counted: CertifiedFacts,
         mut go_on: impl FnMut(u64) -> bool,
     ) -> Result<Option<OffsetCopies>> {

@@ -15,9 +15,9 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
     for (game, p, n0) in [("remove-a-square", 12, 71), (".16", 149_459, 105_351), (".56", 144, 326_640)] {
         let rule: Rule = game.parse().unwrap();
         let all = values(&rule, method, 1 << 20).unwrap();
-        let (space, _) = Histogram::of(all.as_slice()).unwrap().best_space(&rule);
+        let (space, _) = Histogram::of(&all).unwrap().best_space(&rule);
         let freed = SequenceStats::default();
-        let subject = Subject { rule: &rule, method, space, values: all.as_slice(), freed: &freed };
+        let subject = Subject { rule: &rule, method, space, values: &all, freed: &freed };
         let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
         // A period from some n1 on is one from a later n1 on; before this one both copies have dropped values.
         let proof = Proof { length: 800_000 + p, ..proof };
@@ -33,13 +33,13 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
             let copies = proved.offset_copies_retaining(head, see).unwrap().unwrap();
             assert_eq!(copies.preperiod, n0, "{game}");
             let repeat = Repeat { period: p, preperiod: n0, exact: true, saltus: 0, proof: None };
-            let by_table = exceptions(all.as_slice(), &repeat, LISTED).unwrap();
+            let by_table = exceptions(&all, &repeat, LISTED).unwrap();
             assert_eq!(copies.exceptions, (n0 <= p).then_some(by_table), "{game}");
             // The front copy is watched from the start, and finds a window before the given one.
             let nearer = copies.proof.window.unwrap();
             assert!(nearer.from <= 1 << 19 && nearer.is_placed(&rule), "{game}: {nearer:?}");
             assert!(nearer.from >= n0 + nearer.width(&rule) && nearer.to == copies.proof.length, "{game}: {nearer:?}");
-            let counted = CertifiedFacts::of(all.as_slice(), copies.proof.length, nearer.space, nearer.to).unwrap();
+            let counted = CertifiedFacts::of(&all, copies.proof.length, nearer.space, nearer.to).unwrap();
             assert_eq!(copies.counted, counted, "{game}");
             assert_eq!(copies.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
             for &(f, n) in &copies.proof.least {
@@ -64,8 +64,8 @@ fn waypoints_show_the_same_preperiod_as_the_whole_table() {
     for (game, p, n0, passed) in [(".16", 149_459, 105_351, 262_144), (".56", 144, 326_640, 393_216)] {
         let rule: Rule = game.parse().unwrap();
         let all = values(&rule, method, 1 << 20).unwrap();
-        let (space, _) = Histogram::of(all.as_slice()).unwrap().best_space(&rule);
-        let subject = Subject { rule: &rule, method, space, values: all.as_slice(), freed: &SequenceStats::default() };
+        let (space, _) = Histogram::of(&all).unwrap().best_space(&rule);
+        let subject = Subject { rule: &rule, method, space, values: &all, freed: &SequenceStats::default() };
         let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
         let proof = Proof { length: 800_000 + p, ..proof };
         let window = PeriodWindow { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
@@ -89,7 +89,7 @@ fn waypoints_show_the_same_preperiod_as_the_whole_table() {
         let found = find(&run, &mut |now| now >= std::mem::replace(&mut done, now)).unwrap().unwrap();
         assert_eq!(found.preperiod, n0, "{game}");
         let repeat = Repeat { period: p, preperiod: n0, exact: true, saltus: 0, proof: None };
-        let by_table = exceptions(all.as_slice(), &repeat, LISTED).unwrap();
+        let by_table = exceptions(&all, &repeat, LISTED).unwrap();
         assert_eq!(found.exceptions, (n0 <= p).then_some(by_table), "{game}");
         assert_eq!(found.proof.least.iter().map(|pair| pair.0).collect::<Vec<_>>(), prime_factors(p), "{game}");
         for &(f, n) in &found.proof.least {

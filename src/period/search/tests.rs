@@ -19,7 +19,7 @@ fn the_least_shift_is_the_one_of_the_definition() {
             let fresh = random.below(letters) + if random.below(4) == 0 { 300 } else { 0 };
             values.push(if again { values[index(i - period)] } else { u16::try_from(fresh).unwrap() });
         }
-        let stretch = Stretch::new(values.as_slice()).unwrap();
+        let stretch = Stretch::new(&values).unwrap();
         for h in 1..=values.len() {
             for least in [0, 1, 2, 7] {
                 let found = stretch.shift(h as u64, least).unwrap();
@@ -34,7 +34,7 @@ fn the_least_shift_is_the_one_of_the_definition() {
 fn whole_values_are_searched_when_saturated_bytes_repeat_everywhere() {
     for period in [1000u64, 1025, 1500] {
         let values: Vec<u16> = (0..3 * period + 10).map(|i| if i % period == 0 { 256 } else { 300 }).collect();
-        let stretch = Stretch::new(values.as_slice()).unwrap();
+        let stretch = Stretch::new(&values).unwrap();
         assert_eq!(stretch.shift(2 * period, 1).unwrap(), Some(period));
         assert_eq!(stretch.shift(3 * period, 1).unwrap(), None);
     }
@@ -44,16 +44,16 @@ fn whole_values_are_searched_when_saturated_bytes_repeat_everywhere() {
 fn the_last_difference_is_found_across_pieces() {
     let p = 3;
     let mut values: Vec<u16> = (0..300_000).map(|n| [5, 6, 300][n % 3]).collect();
-    assert_eq!(last_difference(values.as_slice(), p, 0, 300_000 - p).unwrap(), None);
+    assert_eq!(last_difference(&values, p, 0, 300_000 - p).unwrap(), None);
     for at in [299_999, 299_000, 65_536, 65_535, 100, 2] {
         values[at] ^= 256;
-        assert_eq!(last_difference(values.as_slice(), p, 0, 300_000 - p).unwrap(), {
+        assert_eq!(last_difference(&values, p, 0, 300_000 - p).unwrap(), {
             let at = at as u64;
             Some(if at + p < 300_000 { at } else { at - p })
         });
         values[at] ^= 256;
     }
-    assert_eq!(last_difference(values.as_slice(), p, 7, 7).unwrap(), None);
+    assert_eq!(last_difference(&values, p, 7, 7).unwrap(), None);
 }
 
 /// The values follow a pattern with this period and saltus, apart from the chosen positions.
@@ -67,11 +67,11 @@ fn exceptions_differ_from_the_repetition_continued_backwards() {
         let values: Vec<u16> = (0..n0 + p).map(|n| pattern(n) + 1000 * u16::from(chosen.contains(&n))).collect();
         let saltus = u16::try_from(saltus).unwrap();
         let repeat = Repeat { period: p, preperiod: n0, exact: true, saltus, proof: None };
-        let (count, first) = exceptions(values.as_slice(), &repeat, 4).unwrap();
+        let (count, first) = exceptions(&values, &repeat, 4).unwrap();
         let expected = (chosen.len() as u64, &chosen[..chosen.len().min(4)]);
         assert_eq!((count, first.as_slice()), expected, "{p}, {n0}, {saltus}");
         let mut seen = Vec::new();
-        let all = compare_before_preperiod(values.as_slice(), &repeat, |n, value, fits| {
+        let all = compare_before_preperiod(&values, &repeat, |n, value, fits| {
             seen.push((n, value, fits));
             Ok::<(), Error>(())
         });

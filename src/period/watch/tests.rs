@@ -16,12 +16,12 @@ impl Observer for Seeing {
 /// Runs a solver under a watch, which receives the values from `from` on in pieces of random lengths.
 fn watched(game: &str, from: u64, to: u64, random: &mut Random) -> (Option<Repeat>, Vec<u16>) {
     let rule: Rule = game.parse().unwrap();
-    let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, &[][..]).unwrap();
+    let mut solver = Solver::new(&rule, Method::Sparse(Kernel::best()), None, &[].as_slice()).unwrap();
     let mut watch = Watch::new(&rule);
     let (mut values, mut fresh) = (Vec::new(), Vec::new());
     while (values.len() as u64) < to && watch.found.is_none() {
         fresh.clear();
-        solver.advance(values.as_slice(), to, &mut fresh).unwrap();
+        solver.advance(&values, to, &mut fresh).unwrap();
         let (rares, last_rare) = solver.count_rare_positions(values.len() as u64 + fresh.len() as u64);
         let proof = ProofSummary { space: solver.space(), rares, last_rare, depth: solver.take_depth() };
         let mut n = values.len() as u64;

@@ -27,8 +27,7 @@ fn the_audit_finds_a_wrong_value_and_passes_right_ones() {
         let right = values(&rule, Method::Sparse(Kernel::best()), 140_000).unwrap();
         let known = rule.known().and_then(|known| known.space);
         let space = known.and_then(|(mask, position)| SparseSpace::new(&rule, mask, position));
-        let space =
-            space.unwrap_or_else(|| crate::solver::Histogram::of(right.as_slice()).unwrap().best_space(&rule).0);
+        let space = space.unwrap_or_else(|| crate::solver::Histogram::of(&right).unwrap().best_space(&rule).0);
         let rare_positions: Vec<_> = space.rare_positions(0, &right).collect();
         for kernel in Kernel::available() {
             let start = 100_000u64;
@@ -38,7 +37,7 @@ fn the_audit_finds_a_wrong_value_and_passes_right_ones() {
             for length in [20_000, 1, 255, 256, 5000] {
                 let block = &right[index(start)..index(start) + length];
                 let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], block);
-                audited += audit.check(start..codes.end(), &codes, &witnesses, &right[..index(start)]).unwrap();
+                audited += audit.check(start..codes.end(), &codes, &witnesses, &&right[..index(start)]).unwrap();
             }
             assert!(audited > 250, "{game}, {kernel}: {audited} values were audited");
             let groups = audit.groups(start..start + 20_000);
@@ -53,11 +52,11 @@ fn the_audit_finds_a_wrong_value_and_passes_right_ones() {
                 }
                 *value = other;
                 let (codes, witnesses) = streams(&rule, space, kernel, &right[..index(start)], &wrong);
-                let seen = audit.check(start..codes.end(), &codes, &witnesses, &right[..index(start)]);
+                let seen = audit.check(start..codes.end(), &codes, &witnesses, &&right[..index(start)]);
                 // The error may be at another n of the group, which has the wrong value as an option.
                 let in_group = matches!(&seen, Err(Error::Differs { n, .. }) if group.contains(n));
                 assert!(in_group, "{game}, {kernel}: G({n}) = {other} gave {seen:?}");
-                assert_ne!(definition::value_at(&rule, right.as_slice(), n).unwrap(), other);
+                assert_ne!(definition::value_at(&rule, &right, n).unwrap(), other);
             }
         }
     }
@@ -67,7 +66,7 @@ fn streams(rule: &Rule, space: SparseSpace, kernel: Kernel, past: &[u16], block:
     let mut codes = Codes::new(space, 0);
     codes.push(past);
     codes.push(block);
-    let mut witnesses = Witnesses::new(rule, space, kernel, Vec::new(), past).unwrap();
+    let mut witnesses = Witnesses::new(rule, space, kernel, Vec::new(), &past).unwrap();
     witnesses.push(block);
     (codes, witnesses)
 }

@@ -39,7 +39,7 @@ impl CandidateBench {
         let space = SparseSpace::new(rule, mask, position).expect("a space of this game");
         let mut stats = SequenceStats::default();
         stats.see(space, 0, past);
-        let stream = CandidateStream::new(rule, space, kernel, stats, past)?;
+        let stream = CandidateStream::new(rule, space, kernel, stats, &past)?;
         let every_code: Probes = (0..=u8::MAX).map(|code| Probe::new(LANES, code)).collect();
         let (items, at) = next_lanes(&stream);
         let mut all_marked = BitPlanes::default();

@@ -118,12 +118,12 @@ impl CandidateStream {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(super) fn new<S: Sequence + ?Sized>(
+    pub(super) fn new(
         rule: &Rule,
         space: SparseSpace,
         kernel: Kernel,
         stats: SequenceStats,
-        past: &S,
+        past: &dyn Sequence,
     ) -> Result<CandidateStream> {
         let first_stage = StageBudget { keep: kernel::CANDIDATES, from: cost::UNLEARNT_LOOKUPS };
         let mut stream = CandidateStream {
@@ -202,7 +202,7 @@ impl CandidateStream {
     ///
     /// # Panics
     /// If the value has no byte code.
-    pub(super) fn push_rare<S: Sequence + ?Sized>(&mut self, value: u16, past: &S) -> Result<()> {
+    pub(super) fn push_rare(&mut self, value: u16, past: &dyn Sequence) -> Result<()> {
         let n = past.len();
         assert_eq!(n, self.end(), "a rare value must follow the last proved value");
         self.enter(n, value);
@@ -343,7 +343,7 @@ impl CandidateStream {
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
+    pub(super) fn check_memory(&self, codes: &Codes, past: &dyn Sequence) -> Result<()> {
         self.windows.values_agree_with(past)?;
         if !self.rare_positions.is_intact() {
             return Err(Error::Flipped { what: "the list of rare positions", from: 0, to: self.end() });

@@ -6,7 +6,7 @@ use crate::support::Random;
 
 /// A stream that continues the first values of a game, with the rare positions of its best space.
 fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> CandidateStream {
-    let (space, _) = Histogram::of(past).unwrap().best_space(rule);
+    let (space, _) = Histogram::of(&past).unwrap().best_space(rule);
     let rare_positions = (0..).zip(past.iter().copied()).filter(|&(n, v)| space.is_rare(v, n)).collect();
     let max_value = past.iter().copied().max().unwrap_or(0);
     CandidateStream::new(
@@ -14,7 +14,7 @@ fn stream(rule: &Rule, kernel: Kernel, past: &[u16]) -> CandidateStream {
         space,
         kernel,
         SequenceStats { rare_positions, max_value, ..SequenceStats::default() },
-        past,
+        &past,
     )
     .unwrap()
 }

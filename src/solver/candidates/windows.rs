@@ -82,7 +82,7 @@ impl ValueWindows {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(super) fn refill<S: Sequence + ?Sized>(&mut self, past: &S, lookback: Lookback) -> Result<()> {
+    pub(super) fn refill(&mut self, past: &dyn Sequence, lookback: Lookback) -> Result<()> {
         let end = past.len();
         let codes_from = end.saturating_sub(lookback.codes);
         let values_from = end.saturating_sub(lookback.values);
@@ -146,7 +146,7 @@ impl ValueWindows {
     ///
     /// # Errors
     /// [`Error::Flipped`](crate::error::Error::Flipped) at the first difference, and any error of reading `past`.
-    pub(super) fn values_agree_with<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+    pub(super) fn values_agree_with(&self, past: &dyn Sequence) -> Result<()> {
         self.values.agrees_with(past)
     }
 

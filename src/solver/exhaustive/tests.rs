@@ -28,18 +28,18 @@ fn comparing_all_pairs_gives_the_values_of_the_definition() {
         assert!(bytes > 50, "{rule}");
         for kernel in Kernel::available() {
             let start = random.pick(&[0, 1, 2, 600, 2999]).min(bytes);
-            let mut solver = ExhaustiveSolver::new(kernel, &expected[..start]).unwrap();
+            let mut solver = ExhaustiveSolver::new(kernel, &&expected[..start]).unwrap();
             for (n, &value) in expected.iter().enumerate().take(bytes + 1).skip(start) {
                 assert_eq!(solver.next(&rule).unwrap(), value, "{rule}, {kernel}, G({n}), from {start}");
             }
             let (past, end) = (&expected[..bytes], bytes as u64);
             assert_eq!(solver.end(), end);
-            solver.check_memory(past).unwrap();
+            solver.check_memory(&past).unwrap();
             let (at, forwards) = (usize::try_from(random.below(end)).unwrap(), random.below(2) == 0);
             let row = &mut solver.row;
             let place = if forwards { row.forwards.get_mut(at) } else { row.backwards.iter_mut().nth_back(at) };
             *place.unwrap() ^= 4;
-            assert!(solver.check_memory(past).is_err(), "a flip at {at} of {rule} is not noticed");
+            assert!(solver.check_memory(&past).is_err(), "a flip at {at} of {rule} is not noticed");
         }
     }
 }
@@ -53,10 +53,10 @@ fn a_single_decisive_pair_far_from_both_ends_is_found() {
         // All values but one are 0, so one option is 1 and the others are 0.
         let mut values = vec![0u16; index(n)];
         values[index(at)] = 1;
-        let mut solver = ExhaustiveSolver::new(Kernel::best(), values.as_slice()).unwrap();
+        let mut solver = ExhaustiveSolver::new(Kernel::best(), &values).unwrap();
         assert_eq!(solver.value(&rule, n).unwrap(), 2, "{at} of {n}");
         values[index(at)] = 2;
-        let mut solver = ExhaustiveSolver::new(Kernel::best(), values.as_slice()).unwrap();
+        let mut solver = ExhaustiveSolver::new(Kernel::best(), &values).unwrap();
         assert_eq!(solver.value(&rule, n).unwrap(), 1, "{at} of {n}");
     }
 }

@@ -29,7 +29,7 @@ fn stream_after(kernel: Kernel, past: &[u16]) -> (CandidateStream, Codes) {
     let (rule, space) = grundy();
     let rare_positions = space.rare_positions(0, past).collect();
     let stats = SequenceStats { rare_positions, max_value: 255, ..SequenceStats::default() };
-    let mut stream = CandidateStream::new(&rule, space, kernel, stats, past).unwrap();
+    let mut stream = CandidateStream::new(&rule, space, kernel, stats, &past).unwrap();
     stream.use_threads(four_threads());
     stream.learn_when_due();
     (stream, codes_of(space, past))

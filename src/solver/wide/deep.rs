@@ -96,11 +96,11 @@ impl Reader<'_> {
 
     /// The parts of a pair that gives the target at the next position n, the smaller one first, or `None` if no pair
     /// does. Compares all pairs, `alone` or with other threads of the pool.
-    pub(super) fn find_pair<S: Sequence + ?Sized>(
+    pub(super) fn find_pair(
         &self,
         n: u64,
         target: u16,
-        past: &S,
+        past: &dyn Sequence,
         alone: bool,
     ) -> Result<Option<(u64, u64)>> {
         let all = Joined { past, recent: self.last(), end: n };
@@ -134,12 +134,12 @@ impl Reader<'_> {
     }
 
     /// A pair that gives the target, with the smaller part, which comes first, in `from..=last`.
-    fn pair_between<S: Sequence + ?Sized>(
+    fn pair_between(
         &self,
         n: u64,
         (split, from, last): (Split, u64, u64),
         target: u16,
-        all: &Joined<'_, S>,
+        all: &Joined<'_>,
     ) -> Result<Option<(u64, u64)>> {
         let (length, other) = (index(last + 1 - from), n - split.remove - last);
         let (mut small, mut large) = (Vec::new(), Vec::new());
@@ -150,11 +150,11 @@ impl Reader<'_> {
     }
 
     /// The `length` values from position `from` on: those in memory, or read into `buffer`.
-    fn held_or_read<'a, S: Sequence + ?Sized>(
+    fn held_or_read<'a>(
         &'a self,
         from: u64,
         length: usize,
-        all: &Joined<'_, S>,
+        all: &Joined<'_>,
         buffer: &'a mut Vec<u16>,
     ) -> Result<&'a [u16]> {
         if from >= self.solver.values.start() {

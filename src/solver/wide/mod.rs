@@ -113,7 +113,7 @@ fn is_rare(space: SparseSpace, v: u16, n: u64) -> bool {
 ///
 /// # Errors
 /// [`Error::Memory`], and any error of reading `past`.
-fn read_from<S: Sequence + ?Sized>(from: u64, to: u64, past: &S) -> Result<Vec<u16>> {
+fn read_from(from: u64, to: u64, past: &dyn Sequence) -> Result<Vec<u16>> {
     let mut values = Vec::new();
     let memory = Error::Memory { what: "the sequence", bytes: 2 * (to - from) };
     values.try_reserve_exact(index(to - from)).map_err(|_| memory)?;
@@ -148,12 +148,12 @@ impl WideSolver {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(super) fn new<S: Sequence + ?Sized>(
+    pub(super) fn new(
         rule: &Rule,
         space: SparseSpace,
         kernel: Kernel,
         stats: super::SequenceStats,
-        past: &S,
+        past: &dyn Sequence,
     ) -> Result<WideSolver> {
         let head = Head::reading(space, past)?;
         let mut solver = WideSolver {
@@ -192,7 +192,7 @@ impl WideSolver {
     /// The first position that memory holds: lookups, moves and marks read no earlier ones. Memory holds at least the
     /// last [`HELD`] values, which make the search for pairs fast, and all values where searches often compare all
     /// pairs.
-    fn horizon<S: Sequence + ?Sized>(&self, past: &S) -> u64 {
+    fn horizon(&self, past: &dyn Sequence) -> u64 {
         if !self.has_space() {
             return 0;
         }
@@ -254,7 +254,7 @@ impl WideSolver {
     }
 
     /// Reads the window again from `past`, which holds every value up to the end.
-    fn refill<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+    fn refill(&mut self, past: &dyn Sequence) -> Result<()> {
         let start = self.horizon(past);
         self.values = Window::new(start, read_from(start, past.len(), past)?);
         Ok(())
@@ -264,7 +264,7 @@ impl WideSolver {
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, past: &S) -> Result<()> {
+    pub(super) fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
         self.values.agrees_with(past)?;
         self.head.check()?;
         let flipped = |what| Err(Error::Flipped { what, from: 0, to: self.end() });
@@ -287,9 +287,9 @@ impl WideSolver {
     /// # Errors
     /// [`Error::ValueTooLarge`], [`Error::OptionsDiffer`] when the audit does not confirm the options of a position,
     /// [`Error::Flipped`], and any error of reading `past`. The values appended before the error are proved.
-    pub(super) fn step<S: Sequence + ?Sized>(
+    pub(super) fn step(
         &mut self,
-        past: &S,
+        past: &dyn Sequence,
         limits: BlockLimits,
         work: &mut Work,
         out: &mut Vec<u16>,
@@ -336,13 +336,7 @@ impl WideSolver {
     /// # Errors
     /// The error of the step, and any error of reading all values, which the lookups of a new rare position need. The
     /// values appended before the error are proved.
-    fn append<S: Sequence + ?Sized>(
-        &mut self,
-        next: NextValues,
-        past: &S,
-        work: &mut Work,
-        out: &mut Vec<u16>,
-    ) -> Result<()> {
+    fn append(&mut self, next: NextValues, past: &dyn Sequence, work: &mut Work, out: &mut Vec<u16>) -> Result<()> {
         let NextValues { mut values, mut found, mut outcome } = next;
         let first = self.end();
         let is_value = |&(n, value): &(u64, u16)| values[index(n - first)] == value && self.is_rare(value, n);

@@ -30,20 +30,20 @@ pub(super) struct Found {
 }
 
 /// The near step: one position after the other.
-pub(super) struct NearStep<'a, S: ?Sized> {
+pub(super) struct NearStep<'a> {
     step: &'a Step<'a>,
     /// Its values end before the next position.
     pub(super) reader: Reader<'a>,
-    past: &'a S,
+    past: &'a dyn Sequence,
     pub(super) work: &'a mut Work,
     /// Memory for the near options of a position.
     near: Vec<u16>,
     pub(super) found: Found,
 }
 
-impl<'a, S: Sequence + ?Sized> NearStep<'a, S> {
+impl<'a> NearStep<'a> {
     /// The near step before its first position.
-    pub(super) fn new(step: &'a Step<'a>, past: &'a S, work: &'a mut Work) -> NearStep<'a, S> {
+    pub(super) fn new(step: &'a Step<'a>, past: &'a dyn Sequence, work: &'a mut Work) -> NearStep<'a> {
         let found = Found {
             rare_positions: Vec::new(),
             recent: step.solver.recent.clone(),

@@ -116,7 +116,7 @@ impl<'a> Step<'a> {
     /// # Errors
     /// [`Error::Flipped`] when the copies of the last values differ. An error of the near step or of the audit is in
     /// [`NextValues::outcome`], and the values end before it.
-    pub(super) fn run<S: Sequence + ?Sized>(&self, past: &S, work: &mut Work) -> Result<NextValues> {
+    pub(super) fn run(&self, past: &dyn Sequence, work: &mut Work) -> Result<NextValues> {
         let readers = Mutex::new(Vec::new());
         let (near, outcome) = rayon::scope(|scope| {
             for _ in 1..self.threads.count() {
@@ -153,7 +153,7 @@ impl<'a> Step<'a> {
     }
 
     /// Finds the values, and lets the other threads return then. Prepares the runs that no other thread does.
-    fn find<'s, S: Sequence + ?Sized>(&'s self, past: &'s S, work: &'s mut Work) -> (NearStep<'s, S>, Result<()>) {
+    fn find<'s>(&'s self, past: &'s dyn Sequence, work: &'s mut Work) -> (NearStep<'s>, Result<()>) {
         let _closing = Closing(&self.slots);
         let mut near = NearStep::new(self, past, work);
         let outcome = self.find_values(&mut near);
@@ -164,7 +164,7 @@ impl<'a> Step<'a> {
     ///
     /// # Errors
     /// Those of the near step and of the audit. The values before the error are found.
-    fn find_values<S: Sequence + ?Sized>(&self, near: &mut NearStep<'_, S>) -> Result<()> {
+    fn find_values(&self, near: &mut NearStep<'_>) -> Result<()> {
         let begun = Instant::now();
         let mut end = self.positions.end;
         let mut is_last = false;
@@ -307,7 +307,7 @@ mod tests {
         let rule: Rule = "0.146".parse().unwrap();
         let values = definition::values(&rule, 1000).unwrap();
         let stats = SequenceStats { max_value: *values.iter().max().unwrap(), ..SequenceStats::default() };
-        let solver = WideSolver::new(&rule, SparseSpace::NONE, Kernel::scalar(), stats, &values[..800]).unwrap();
+        let solver = WideSolver::new(&rule, SparseSpace::NONE, Kernel::scalar(), stats, &&values[..800]).unwrap();
         let step = Step::new(&solver, 1000, Threads::ONE);
         let mut found = values[800..800 + 3 * SLOT].to_vec();
         for (piece, values) in step.pieces.iter().zip(found.chunks(SLOT)) {

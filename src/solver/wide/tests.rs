@@ -22,10 +22,10 @@ fn agrees(random: &mut Random, rule: &Rule, expected: &[u16]) -> bool {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(random.pick(&[1, 2, 5, 8, 16])).build().unwrap();
         let to = expected.len().min(found.len() + 1 + random.below(2000) as usize);
         witnessed += pool.install(|| {
-            let mut solver = Solver::new(rule, Method::Sparse(kernel), None, found.as_slice()).unwrap().with_audit(1);
+            let mut solver = Solver::new(rule, Method::Sparse(kernel), None, &found).unwrap().with_audit(1);
             solver.prefers_wide = true;
             if matches!(solver.engine, Engine::Sparse(_)) {
-                solver.engine = solver.enter_space(found.as_slice()).unwrap();
+                solver.engine = solver.enter_space(&found).unwrap();
             }
             solver.extend_to(&mut found, to as u64, |_| true).unwrap();
             let is_wide = matches!(solver.engine, Engine::Wide(_));
@@ -75,9 +75,9 @@ fn large_rule(random: &mut Random) -> Rule {
 fn extend_without_space(rule: &Rule, kernel: Kernel, threads: usize, values: &mut Vec<u16>, to: usize) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
-        let mut solver = Solver::new(rule, Method::Sparse(kernel), None, values.as_slice()).unwrap();
+        let mut solver = Solver::new(rule, Method::Sparse(kernel), None, values).unwrap();
         let stats = SequenceStats { max_value: solver.max_value, ..SequenceStats::default() };
-        let wide = WideSolver::new(rule, SparseSpace::NONE, kernel, stats, values.as_slice()).unwrap();
+        let wide = WideSolver::new(rule, SparseSpace::NONE, kernel, stats, values).unwrap();
         solver.engine = Engine::Wide(Box::new(wide));
         solver.review.due_at = u64::MAX;
         solver.with_audit(1).extend_to(values, to as u64, |_| true).unwrap();
@@ -115,7 +115,7 @@ fn values_from_several_tiles_of_pairs_agree_with_the_definition() {
         let mut found = solver::values(&rule, Method::default(), 38_000).unwrap();
         extend_without_space(&rule, Kernel::best(), 2, &mut found, 40_000);
         let positions: Vec<u64> = (0..200).map(|_| 38_000 + random.below(2_000)).collect();
-        let expected = |n: u64| definition::value_at(&rule, found.as_slice(), n).unwrap();
+        let expected = |n: u64| definition::value_at(&rule, &found, n).unwrap();
         let wrong = positions.iter().find(|&&n| found[n as usize] != expected(n));
         assert_eq!(wrong, None, "{rule}: a wrong value");
     }
@@ -126,7 +126,7 @@ fn wide_solver(rule: &Rule, space: SparseSpace, values: &[u16]) -> WideSolver {
     let max_value = *values.iter().max().unwrap();
     let rare_positions = space.rare_positions(0, values).collect();
     let stats = SequenceStats { rare_positions, max_value, ..SequenceStats::default() };
-    WideSolver::new(rule, space, Kernel::best(), stats, values).unwrap()
+    WideSolver::new(rule, space, Kernel::best(), stats, &values).unwrap()
 }
 
 /// The values of a game up to `end`, and a solver in the best space of the first `begin` of them, which it has learnt
@@ -134,7 +134,7 @@ fn wide_solver(rule: &Rule, space: SparseSpace, values: &[u16]) -> WideSolver {
 fn solver_of(game: &str, begin: usize, end: usize) -> (Vec<u16>, WideSolver) {
     let rule: Rule = game.parse().unwrap();
     let all = solver::values(&rule, Method::default(), end).unwrap();
-    let (space, _) = solver::Histogram::of(&all[..begin]).unwrap().best_space(&rule);
+    let (space, _) = solver::Histogram::of(&&all[..begin]).unwrap().best_space(&rule);
     let mut wide = wide_solver(&rule, space, &all[..begin]);
     wide.learn_when_due();
     (all, wide)
@@ -156,9 +156,9 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
         while values.len() < expected.len() {
             let mut more = Vec::new();
             let limits = BlockLimits { end: values.len() as u64 + 500, ..limits };
-            wide.step(values.as_slice(), limits, &mut Work::default(), &mut more).unwrap();
+            wide.step(&values, limits, &mut Work::default(), &mut more).unwrap();
             values.extend(more);
-            wide.check_memory(values.as_slice()).unwrap();
+            wide.check_memory(&values).unwrap();
             wide.marks.deep += deep;
         }
         assert_eq!((values == expected, wide.values.start() == 0), (true, deep > 0), "{deep}");
@@ -186,9 +186,9 @@ fn a_late_rare_position_brings_all_values_into_memory() {
                 let end = expected.len() as u64;
                 let limits = BlockLimits { end, longest: 1 << 13, threads: Parallelism::of_pool().in_pool() };
                 let mut more = Vec::new();
-                wide.step(values.as_slice(), limits, work, &mut more).unwrap();
+                wide.step(&values, limits, work, &mut more).unwrap();
                 values.extend(more);
-                wide.check_memory(values.as_slice()).unwrap();
+                wide.check_memory(&values).unwrap();
             }
         });
         assert_eq!((0..values.len()).find(|&n| values[n] != expected[n]), None, "{threads} threads");
@@ -206,7 +206,7 @@ fn a_short_copy_reads_the_same_values_as_a_complete_one() {
         let rule: Rule = game.parse().unwrap();
         let all = solver::values(&rule, Method::default(), BEGIN + 4096).unwrap();
         let space = if has_space {
-            solver::Histogram::of(&all[..BEGIN]).unwrap().best_space(&rule).0
+            solver::Histogram::of(&&all[..BEGIN]).unwrap().best_space(&rule).0
         } else {
             SparseSpace::NONE
         };
@@ -412,7 +412,7 @@ fn random_rules_with_values_above_511_agree_with_the_definition() {
         let random = &mut random.fork();
         let rule = large_rule(random);
         let first = definition::values(&rule, 4096).unwrap();
-        let (_, rare) = crate::solver::Histogram::of(first.as_slice()).unwrap().best_space(&rule);
+        let (_, rare) = crate::solver::Histogram::of(&first).unwrap().best_space(&rule);
         if rare * 6 > 4096 || first.iter().all(|&v| v < 512) {
             continue;
         }

@@ -41,7 +41,7 @@ impl WitnessBench {
         codes.push(values);
         let past = values[..from].to_vec();
         let large = (0..).zip(past.iter().copied()).filter(|&(_, value)| value > 255).collect();
-        let mut witnesses = Witnesses::new(rule, space, kernel, large, past.as_slice())?;
+        let mut witnesses = Witnesses::new(rule, space, kernel, large, &past)?;
         witnesses.learn_when_due(&codes);
         witnesses.push(&values[from..]);
         Ok(WitnessBench { witnesses, codes, past, from: from as u64, to: values.len() as u64 })
@@ -61,7 +61,7 @@ impl WitnessBench {
             let from = to;
             to = self.to.min(from + GROUP_VALUES);
             let kernel = self.witnesses.kernel;
-            let group = self.witnesses.check_group(kernel, from..to, &self.codes, self.past.as_slice())?;
+            let group = self.witnesses.check_group(kernel, from..to, &self.codes, &self.past)?;
             if group.missing.is_some() {
                 return Ok(group.missing);
             }
@@ -107,7 +107,7 @@ impl WitnessBench {
     /// Any error of the search.
     pub fn search(&self, targets: &[(u64, Vec<u16>)]) -> Result<Option<u64>> {
         for (n, targets) in targets {
-            let searched = self.group_search().search(*n, targets.clone(), self.past.as_slice())?;
+            let searched = self.group_search().search(*n, targets.clone(), &self.past)?;
             if searched.missing.is_some() {
                 return Ok(Some(*n));
             }

@@ -26,7 +26,7 @@ impl Head {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(in crate::solver) fn reading<S: Sequence + ?Sized>(space: SparseSpace, past: &S) -> Result<Head> {
+    pub(in crate::solver) fn reading(space: SparseSpace, past: &dyn Sequence) -> Result<Head> {
         let mut values = vec![0; index(HEAD_PARTS)];
         past.read(0, &mut values[..index(past.len().min(HEAD_PARTS))])?;
         values.reverse();

@@ -6,13 +6,13 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 
 /// The values before `end`: the last ones from a window, the earlier ones from `past`.
-pub(in crate::solver) struct Joined<'a, S: ?Sized> {
-    pub(in crate::solver) past: &'a S,
+pub(in crate::solver) struct Joined<'a> {
+    pub(in crate::solver) past: &'a dyn Sequence,
     pub(in crate::solver) recent: &'a Window<u16>,
     pub(in crate::solver) end: u64,
 }
 
-impl<S: Sequence + ?Sized> Sequence for Joined<'_, S> {
+impl Sequence for Joined<'_> {
     fn len(&self) -> u64 {
         self.end
     }

@@ -102,12 +102,12 @@ impl Witnesses {
     ///
     /// # Errors
     /// Any error of reading `past`.
-    pub(super) fn new<S: Sequence + ?Sized>(
+    pub(super) fn new(
         rule: &Rule,
         space: SparseSpace,
         kernel: Kernel,
         large: Vec<(u64, u16)>,
-        past: &S,
+        past: &dyn Sequence,
     ) -> Result<Witnesses> {
         let end = past.len();
         let start = end.saturating_sub(LOOKBACK + rule.max_remove());
@@ -160,7 +160,7 @@ impl Witnesses {
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub(super) fn forget<S: Sequence + ?Sized>(&mut self, past: &S) -> Result<()> {
+    pub(super) fn forget(&mut self, past: &dyn Sequence) -> Result<()> {
         let horizon = self.end().saturating_sub(LOOKBACK + self.rule.max_remove());
         self.recent.evictable_agrees_with(horizon, past)?;
         self.recent.forget_before(horizon);
@@ -178,7 +178,7 @@ impl Witnesses {
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub(super) fn check_memory<S: Sequence + ?Sized>(&self, codes: &Codes, past: &S) -> Result<()> {
+    pub(super) fn check_memory(&self, codes: &Codes, past: &dyn Sequence) -> Result<()> {
         self.recent.agrees_with(past)?;
         self.head.check()?;
         if !self.parts.is_intact() || self.rare_below != rare_below(self.space) {
@@ -205,12 +205,12 @@ impl Witnesses {
     /// # Errors
     /// [`Error::Differs`] when the exhaustive search finds a smaller common value than the candidate, and any error of
     /// reading `past`.
-    pub(super) fn check_group<S: Sequence + ?Sized>(
+    pub(super) fn check_group(
         &self,
         kernel: Kernel,
         range: Range<u64>,
         codes: &Codes,
-        past: &S,
+        past: &dyn Sequence,
     ) -> Result<CheckedGroup> {
         let search = self.search_with(kernel, codes);
         if self.uses_marks(range.start, range.end, codes) {
@@ -234,7 +234,7 @@ struct GroupSearch<'a> {
 
 impl GroupSearch<'_> {
     /// Searches the witnesses of `range` position by position, on values.
-    fn without_marks<S: Sequence + ?Sized>(&self, range: Range<u64>, past: &S) -> Result<CheckedGroup> {
+    fn without_marks(&self, range: Range<u64>, past: &dyn Sequence) -> Result<CheckedGroup> {
         let mut checked = CheckedGroup::default();
         for n in range {
             let targets = (0..self.stream.recent.get(n)).filter(|&t| self.stream.space.is_rare(t, n)).collect();
@@ -248,7 +248,7 @@ impl GroupSearch<'_> {
 
     /// Searches the witnesses of `range` by marks, and the remaining targets position by position: on codes, then
     /// on values.
-    fn with_marks<S: Sequence + ?Sized>(&self, range: Range<u64>, past: &S) -> Result<CheckedGroup> {
+    fn with_marks(&self, range: Range<u64>, past: &dyn Sequence) -> Result<CheckedGroup> {
         let mut checked = CheckedGroup { depth: self.stream.learning.depth, ..CheckedGroup::default() };
         let mut hard = Vec::new();
         for first in range.clone().step_by(LANES) {

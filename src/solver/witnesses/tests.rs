@@ -11,11 +11,11 @@ fn a_witness_found_by_a_large_value_is_as_deep_as_its_smaller_part() {
     let mut past = vec![0u16; 320_000];
     let large: Vec<(u64, u16)> = (150_000..).zip(258..262).collect();
     large.iter().for_each(|&(n, v)| past[index(n)] = v);
-    let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), large, past.as_slice()).unwrap();
+    let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), large, &past).unwrap();
     witnesses.push(&[262]);
     let checked = witnesses
         .search_with(Kernel::best(), &Codes::new(space, 0))
-        .search(320_000, (258..262).collect(), past.as_slice())
+        .search(320_000, (258..262).collect(), &past)
         .unwrap();
     assert_eq!((checked.missing, checked.exhaustive_searches), (None, 0));
     assert!(checked.depth >= 150_003, "a smaller part of 150003, and a depth of {}", checked.depth);
@@ -30,10 +30,10 @@ fn a_candidate_that_is_not_the_least_is_a_failed_check() {
     let past = crate::solver::values(&rule, crate::solver::Method::Sparse(Kernel::best()), 200_001).unwrap();
     let (past, truth) = past.split_at(200_000);
     let wrong = (truth[0] + 1..512).rev().find(|&v| !space.is_rare(v, 200_000)).unwrap();
-    let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), Vec::new(), past).unwrap();
+    let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), Vec::new(), &past).unwrap();
     witnesses.push(&[wrong]);
     let targets = (0..wrong).filter(|&t| space.is_rare(t, 200_000)).collect();
-    let seen = witnesses.search_with(Kernel::best(), &Codes::new(space, 0)).search(200_000, targets, past);
+    let seen = witnesses.search_with(Kernel::best(), &Codes::new(space, 0)).search(200_000, targets, &past);
     let (value, least) = (u32::from(wrong), u32::from(truth[0]));
     let reported =
         matches!(&seen, Err(Error::Differs { n: 200_000, value: v, again, .. }) if (*v, *again) == (value, least));

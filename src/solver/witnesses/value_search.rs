@@ -12,7 +12,7 @@ use crate::theory::rule::Split;
 impl GroupSearch<'_> {
     /// Searches witnesses of the targets of one n: among the smallest parts, then with the values above 255, then
     /// exhaustively.
-    pub(super) fn search<S: Sequence + ?Sized>(&self, n: u64, mut targets: Vec<u16>, past: &S) -> Result<CheckedGroup> {
+    pub(super) fn search(&self, n: u64, mut targets: Vec<u16>, past: &dyn Sequence) -> Result<CheckedGroup> {
         let stream = self.stream;
         let mut checked = CheckedGroup::default();
         if fault::is("skip-large-targets") {
@@ -80,7 +80,7 @@ impl GroupSearch<'_> {
 impl Witnesses {
     /// Removes the targets that splits give in which one part has a value above 255 and is in the list of such values.
     /// Returns the largest smaller part of these splits.
-    fn search_large<S: Sequence + ?Sized>(&self, n: u64, targets: &mut Vec<u16>, all: &S) -> Result<u64> {
+    fn search_large(&self, n: u64, targets: &mut Vec<u16>, all: &dyn Sequence) -> Result<u64> {
         /// Maximum number of values above 255 that are tried: the last ones before n.
         const LAST: usize = 4096;
         let mut depth = 0;
@@ -114,7 +114,7 @@ impl Witnesses {
     /// # Errors
     /// [`Error::Differs`] when the missing value is common: then the candidate was not the least common value that is
     /// missing, so the kernel is wrong, or a bit has flipped.
-    fn search_all_pairs<S: Sequence + ?Sized>(&self, n: u64, all: &Joined<S>) -> Result<Option<u16>> {
+    fn search_all_pairs(&self, n: u64, all: &Joined) -> Result<Option<u16>> {
         let value = u32::from(self.recent.get(n));
         let missing = definition::first_missing(&self.rule, all, n, value)?;
         if let Some(least) = missing.filter(|&t| !self.space.is_rare(t, n)) {

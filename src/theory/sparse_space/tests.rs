@@ -67,7 +67,7 @@ fn counting_by_transform_agrees_with_counting_one_by_one() {
     for game in ["kayles", "0.106", "remove-a-square", "grundy"] {
         let rule: Rule = game.parse().unwrap();
         let values = definition::values(&rule, 2000).unwrap();
-        let (best, rares) = Histogram::of(values.as_slice()).unwrap().best_space(&rule);
+        let (best, rares) = Histogram::of(&values).unwrap().best_space(&rule);
         let count = |s: SparseSpace| (0..).zip(&values).filter(|&(n, &v)| s.is_rare(v, n)).count() as u64;
         assert_eq!(count(best), rares, "{game}");
         for mask in 1..64 {
