@@ -65,6 +65,30 @@ fn resumed_table_is_verified_before_its_period_is_reported() {
     assert!(said.contains("proved: period 12, preperiod 71"), "{said}");
 }
 
+/// A power cut leaves a record that breaks off, or headers of an earlier commit. `run` resumes such a run, and so does
+/// a search, also if the directory holds enough values to be searched at once.
+#[test]
+fn interrupted_run_is_resumed_before_it_is_searched() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("run");
+    let (table, journal) = (dir.join("values.npy"), dir.join("journal.jsonl"));
+    let mut header = vec![0; usize::try_from(HEADER).unwrap()];
+    for to in ["1100000", "1200000", "1300000", "1400000"] {
+        run_well("kayles", &dir, &["--to", to]);
+        if to == "1100000" {
+            std::fs::File::open(&table).unwrap().read_exact(&mut header).unwrap();
+        }
+    }
+    let search = ["-q", "period", "kayles", "--dir", dir.to_str().unwrap()];
+    OpenOptions::new().write(true).open(&table).unwrap().write_all_at(&header, 0).unwrap();
+    let said = stdout_of(&search);
+    assert!(said.contains("proved: period 12, preperiod 71"), "{said}");
+    let end = std::fs::metadata(&journal).unwrap().len();
+    OpenOptions::new().write(true).open(&journal).unwrap().write_all_at(b"{\"f", end).unwrap();
+    let said = stdout_of(&search);
+    assert!(said.contains("proved: period 12, preperiod 71"), "{said}");
+}
+
 /// Starts `grundy period` and interrupts it after some time: exit status, stdout, stderr.
 fn interrupted(arguments: &[&str], signal: Signal, after: Duration) -> (Option<i32>, String, String) {
     let child = start(&mut grundy(arguments));

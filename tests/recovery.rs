@@ -9,6 +9,7 @@ use grundy::checkpoint::journal::RECORD;
 use grundy::kernel::Kernel;
 use grundy::run::{Options, Run};
 use grundy::solver::Method;
+use grundy::table::HEADER;
 use grundy::theory::definition;
 use grundy::theory::rule::Rule;
 use rustix::process::{Pid, Signal, kill_process};
@@ -182,6 +183,23 @@ fn missing_escapes_file_with_entries_is_repaired_by_rollback() {
     pair.is_refused(3);
     let without = records(&pair.dir()).iter().filter(|r| r["escapes"] == 0).map(|r| r["count"].as_u64().unwrap()).max();
     pair.rolls_back_to(without.unwrap(), &[]);
+}
+
+/// A value that is restored, an escape that is not, and a damaged journal, without which a rollback restores nothing.
+#[test]
+fn values_restored_before_a_rollback_are_counted_in_its_record() {
+    let pair = Pair::new("0.6");
+    flip(&pair.file("values.npy"), HEADER + 1000);
+    flip(&pair.file("escapes.npy"), HEADER + 1);
+    let journal = OpenOptions::new().append(true).open(pair.file("journal.jsonl")).unwrap();
+    journal.write_all_at(&[b'x'; 2 * RECORD], std::fs::metadata(pair.file("journal.jsonl")).unwrap().len()).unwrap();
+    let output = run(pair.game, &pair.dir(), &["--to", "1", "--rollback"]);
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("recomputed and restored"), "{stderr}");
+    let records = records(&pair.dir());
+    let last = records.iter().rfind(|record| record["event"] == "rollback").unwrap();
+    assert_eq!((&last["checks"]["repaired"], &last["errors"]), (&1.into(), &3.into()), "{stderr}");
+    pair.ends_right();
 }
 
 #[test]

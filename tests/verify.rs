@@ -413,7 +413,22 @@ fn recomputing_uses_a_different_kernel_than_the_run() {
         run_well("grundy", dir.path(), &["--to", "9000", "--kernel", kernel.name()]);
         let report = level(dir.path(), "recompute", None).unwrap();
         let other = Kernel::available().into_iter().find(|other| *other != kernel).unwrap_or(kernel);
-        assert_eq!(report.kernel, Some(other.name()));
+        assert_eq!(report.kernel.as_deref(), Some(other.name()));
+    }
+}
+
+#[test]
+fn recomputing_uses_a_different_kernel_for_each_kernel_of_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let kernels = Kernel::available();
+    let mut to = 0;
+    for kernel in &kernels {
+        to += 9000;
+        run_well("grundy", dir.path(), &["--to", &to.to_string(), "--kernel", kernel.name()]);
+    }
+    for (i, kernel) in (0..).zip(kernels) {
+        let report = level(dir.path(), "recompute", Some(9000 * i + 10..9000 * (i + 1) - 10)).unwrap();
+        assert_eq!(report.kernel.as_deref(), Some(kernel.other().name()));
     }
 }
 

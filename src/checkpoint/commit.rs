@@ -6,14 +6,14 @@
 //! With a limit on retained values (`--keep`), a commit may discard whole segments between the head ([`RETAINED_HEAD`])
 //! and the last values. It hashes them a last time, and writes their counts ([`crate::checkpoint::counts`]) and their
 //! discard summary ([`crate::checkpoint::summary`]). Both are durable before the record that names the summary and
-//! lists the values as discarded. From that record on the table
-//! refuses to read them. Only when a second record lists them as well does the commit punch their hole and remove the
-//! previous summary: if the last record is ever lost, the record before it still describes the files. After a kill
-//! before the hole is punched, the next run punches it.
+//! lists the values as discarded. From that record on the table refuses to read them. Only when a second record lists
+//! them as well does the commit punch their hole and remove the previous summary: if the last record is ever lost, the
+//! record before it still describes the files. After a kill before the hole is punched, the next run punches it.
 //!
 //! While the solver computes values, a thread of its own runs the commits ([`super::writer`]).
 //!
-//! Invariant: every hole lies within the ranges that the last two records both list as discarded.
+//! Invariant: every hole in the values that the last record commits lies within the ranges that the last two records
+//! both list as discarded. After a rollback, holes may remain after the last committed value; the run overwrites them.
 
 use crate::checkpoint::counts::{BLOCK, BlockCounts, CountsFile};
 use crate::checkpoint::journal::{Attached, Checks, CommitPoint, Event, Journal, Record, kept};

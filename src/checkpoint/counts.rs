@@ -1,8 +1,8 @@
 //! Counts of the discarded values by block: `counts.jsonl`, one line per block of [`BLOCK`] values.
 //!
 //! A picture of the values over n needs to know how often each value occurs in each block, and nothing else. A run with
-//! `--keep` writes these counts before it discards the values, because nobody can count them later. No command of the
-//! library reads them.
+//! `--keep` writes these counts before it discards the values, because nobody can count them later. This program never
+//! reads them.
 //!
 //! A commit writes the lines durably before the record that lists their values as discarded. A process that is killed
 //! between the two leaves lines of retained values; the next process removes them and writes them again.

@@ -1,8 +1,9 @@
 //! The thread that commits.
 //!
 //! While the solver computes values, a thread of its own runs the commits, one at a time and in order ([`Writer`]).
-//! Until a commit ends, its values stay readable in the batch. The view that it publishes is handed back when it ends,
-//! before the next commit starts, and so before a hole is punched into values that an older view would still read.
+//! While a commit is in flight, its values are read from the batch. When it ends, the writer receives the new view
+//! before the next commit starts. Only that next commit may punch the hole of the values discarded, so no older view
+//! can read into it.
 
 use super::commit::{Batch, Committer};
 use crate::error::{Error, Result};

@@ -149,7 +149,8 @@ pub(crate) struct UnitArgs {
     /// Number of threads, 1 to 1024.
     #[arg(long, value_name = "T", default_value = "1", value_parser = number::within::<u16>(1..=1024))]
     threads: u16,
-    /// Kernel that computes the values of a survey; level recompute uses another kernel than the run.
+    /// Kernel that computes the values of a survey; level recompute uses another kernel than the one that computed a
+    /// value.
     #[arg(long, value_enum, default_value = "auto")]
     kernel: KernelChoice,
 }

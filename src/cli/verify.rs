@@ -37,7 +37,8 @@ use std::process::ExitCode;
                         Exit status 3 if a check fails.\n\n\
                         JSON keys for a run: level from to checked records seed unchecked kernel. 'unchecked' is \
                         null, or the range that cannot be checked because its values were freed; 'kernel' names the \
-                        kernel that recomputed the values, or is 'definition', or null.\n\n\
+                        kernels that recomputed the values ('avx2', or 'avx512, avx2' for a run by several kernels), \
+                        or is 'definition', or null.\n\n\
                         JSON keys for a certificate: game status period preperiod max_value theorem checked_through")]
 pub(crate) struct Args {
     /// Run directory, or certificate file (written by grundy period --certificate).
@@ -70,7 +71,8 @@ enum Level {
     /// Compare each value with all its options that have one rare part, and recompute rare positions from all pairs:
     /// finds every value that is too low, and many that are too high. Needs a game with a sparse space.
     Exclusion,
-    /// Recompute each value from the earlier ones, with a kernel other than that of the run: finds every wrong value.
+    /// Recompute each value from the earlier ones, with a kernel other than the one that computed it: finds every wrong
+    /// value.
     /// If a move leaves three heaps, or the code repeats, by the definition, which takes long: give a --range.
     Recompute,
     /// Recompute a sample of the values from all pairs.

@@ -273,6 +273,13 @@ pub struct Counters {
     pub max_at: u64,
 }
 
+impl Damage {
+    /// Whether an interruption, such as a power cut, can leave a run like this. Resuming the run repairs it.
+    pub(crate) fn is_interruption(&self) -> bool {
+        matches!(self, Damage::TornTail | Damage::HeaderShapes { .. })
+    }
+}
+
 impl std::fmt::Display for Counters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Counters { rares, last_rare, max_value, max_at } = self;

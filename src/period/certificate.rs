@@ -175,7 +175,7 @@ impl Certificate {
             rares_digest: counted.rares_digest(),
             depth: window.depth,
         });
-        let certificate = Certificate {
+        let unsealed = Certificate {
             format: FORMAT.into(),
             program: crate::PROGRAM.into(),
             game: subject.rule.name().into(),
@@ -192,7 +192,10 @@ impl Certificate {
             window,
             seal: String::new(),
         };
-        Ok(Some(certificate.sealed()))
+        let certificate = unsealed.sealed();
+        // Statements that contradict each other would come from changed memory.
+        certificate.judge()?;
+        Ok(Some(certificate))
     }
 
     /// Returns the certificate with its seal recomputed.

@@ -3,17 +3,18 @@
 //! The lengths at which the period is searched for are those of a search in memory ([`super::memory_search`]).
 //!
 //! Invariant: every value of a run directory that a search reads was computed by this process, or hashed by it and
-//! compared with the journal, before the search read it. The engine does so when it resumes a run; values that are
-//! searched without resuming the run are verified first.
+//! compared with the journal, before the search read it. [`Run`] does so when it resumes; values that are searched
+//! without resuming the run are verified first.
 
 use super::certificate::{CertifiedFacts, may_certify};
 use super::memory_search::next_look;
 use super::preperiod::ProvedPeriod;
 use super::primes::prime_factors;
 use super::retrace::DiscardingRun;
+use super::search::last_difference;
 use super::watch::Watch;
 use super::waypoints::{Recorder, STRIDE, Waypoints};
-use super::{Finding, OffsetCopies, Status, Subject};
+use super::{Finding, OffsetCopies, Repeat, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
 use crate::run::{Observer, Opening, Options, Progress, ProofSummary, Run, RunReader};
@@ -72,9 +73,9 @@ struct Watching<'a> {
     /// Saves waypoints of a run that discards values.
     recorder: Option<Recorder>,
     dir: &'a Path,
-    /// Maximum number of values of the whole search; each run of the engine covers a part of it.
+    /// Maximum number of values of the whole search; each [`Run`] covers a part of it.
     to: Option<u64>,
-    /// Stops the engine's run; set when `outer` is set, and when the watch has found a period.
+    /// Stops the run; set when `outer` is set, and when the watch has found a period.
     stop: &'a AtomicBool,
     /// The stop flag of the caller.
     outer: &'a AtomicBool,
@@ -82,8 +83,8 @@ struct Watching<'a> {
     is_verified: bool,
     /// Number of values verified, and number of values to verify, as of the last event.
     rehashed: (u64, u64),
-    /// Start of the current run of the engine; `None` in the first.
-    again: Option<Instant>,
+    /// End of the previous run of this search; `None` during the first.
+    previous_run_ended: Option<Instant>,
     /// Whether the observer shows the search, rather than a re-hash.
     shows_search: bool,
     /// Whether the values of the game end: the next one exceeds 65535, or not all moves of its heap are listed.
@@ -92,7 +93,8 @@ struct Watching<'a> {
 
 impl Observer for Watching<'_> {
     fn opened(&mut self, opening: &Opening<'_>) {
-        if self.again.is_none() {
+        self.forget(opening.rule);
+        if self.previous_run_ended.is_none() {
             let needed = opening.needed.filter(|_| self.to == opening.to);
             self.inner.opened(&Opening { to: self.to, needed, ..*opening });
         }
@@ -100,13 +102,16 @@ impl Observer for Watching<'_> {
 
     fn started(&mut self, rule: &Rule, from: u64, _: Option<u64>) {
         self.is_verified = true;
-        // The engine has just re-hashed these values, so the watch may read them. After a failed check the engine
-        // opens the run again, and the watch starts from the saved state, not from what it saw before.
+        self.forget(rule);
+        // The run has just re-hashed these values, so the watch may read them. It starts from the saved state, not
+        // from what it saw before a failed check.
         let view = RunReader::open(self.dir).ok();
         let waypoints = view.as_ref().filter(|view| view.contents.last.keep.is_some());
         self.recorder = waypoints.map(|view| Recorder::new(Waypoints::of(self.dir, &view.contents.last.run), STRIDE));
         let resumed = view.and_then(|view| Watch::resume(rule, self.dir, &view).ok());
-        self.watch = resumed.filter(|_| from > 0).unwrap_or_else(|| Watch::new(rule));
+        if let Some(resumed) = resumed.filter(|_| from > 0) {
+            self.watch = resumed;
+        }
         if !std::mem::replace(&mut self.shows_search, true) {
             self.inner.started(rule, from, self.to);
         }
@@ -114,7 +119,7 @@ impl Observer for Watching<'_> {
 
     fn rehashed(&mut self, count: u64, of: u64) {
         self.rehashed = (count, of);
-        if self.again.is_none_or(|begun| begun.elapsed() > QUIET_REHASH) {
+        if self.previous_run_ended.is_none_or(|ended| ended.elapsed() > QUIET_REHASH) {
             self.shows_search = false;
             self.inner.rehashed(count, of);
         }
@@ -152,7 +157,37 @@ impl Observer for Watching<'_> {
     }
 }
 
-impl Watching<'_> {
+impl<'a> Watching<'a> {
+    /// What passes events to `inner`; it sets `stop` when `outer` is set, and when a period is found.
+    fn new(
+        search: &RunSearch<'a>,
+        inner: &'a mut (dyn Observer + Send),
+        stop: &'a AtomicBool,
+        outer: &'a AtomicBool,
+    ) -> Watching<'a> {
+        Watching {
+            inner,
+            watch: Watch::new(search.rule),
+            recorder: None,
+            dir: search.dir,
+            to: search.options.to,
+            stop,
+            outer,
+            is_verified: false,
+            rehashed: (0, 0),
+            previous_run_ended: None,
+            shows_search: false,
+            has_ended: false,
+        }
+    }
+
+    /// Forgets what the values of an earlier attempt showed. After a failed check the run is opened again, without the
+    /// values after its last commit: a period that they showed must neither stop the search nor be its result.
+    fn forget(&mut self, rule: &Rule) {
+        self.watch = Watch::new(rule);
+        self.stop.store(self.outer.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// Computes up to `goal` values, or those that there are, and opens the run; `None` when the stop flag was set
     /// before all stored values were verified.
     fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<RunReader>> {
@@ -168,7 +203,7 @@ impl Watching<'_> {
             }
             outcome => outcome?.stopped,
         };
-        self.again = Some(Instant::now());
+        self.previous_run_ended = Some(Instant::now());
         if stopped && !self.is_verified {
             return Ok(None);
         }
@@ -235,24 +270,20 @@ impl RunSearch<'_> {
         let there = RunReader::open(self.dir)
             .map_or(0, |view| if view.rule.name() == self.rule.name() { view.len() } else { 0 });
         let ended = AtomicBool::new(false);
-        let mut watching = Watching {
-            inner: observer,
-            watch: Watch::new(self.rule),
-            recorder: None,
-            dir: self.dir,
-            to: self.options.to,
-            stop: &ended,
-            outer: stop,
-            is_verified: false,
-            rehashed: (0, there),
-            again: None,
-            shows_search: false,
-            has_ended: false,
-        };
+        let mut watching = Watching::new(self, observer, &ended, stop);
+        watching.rehashed = (0, there);
         loop {
-            let opened =
-                if goal > there { watching.compute(self.rule, self.options, goal)? } else { watching.verify()? };
-            let Some(view) = opened else {
+            let opened = match (goal > there).then_some(goal) {
+                Some(goal) => watching.compute(self.rule, self.options, goal),
+                None => match watching.verify() {
+                    // An interrupted run, which is resumed first.
+                    Err(Error::Damage { damage, .. }) if damage.is_interruption() => {
+                        watching.compute(self.rule, self.options, there)
+                    }
+                    opened => opened,
+                },
+            };
+            let Some(view) = opened? else {
                 let (verified, of) = watching.rehashed;
                 return Ok(Found::Unverified { verified, of });
             };
@@ -280,8 +311,10 @@ impl RunSearch<'_> {
         if stopped || watch.found.is_some() {
             watch.write_down(self.dir, view)?;
         }
-        if finding.status() != Status::Proved && watch.found.is_some() {
-            finding.repeat = watch.found.take();
+        if finding.status() != Status::Proved {
+            // The watch sees values before they are committed.
+            let is_committed = |found: &Repeat| found.proof.as_ref().is_some_and(|proof| proof.length <= view.len());
+            finding.repeat = watch.found.take().filter(is_committed).or(finding.repeat);
         }
         Ok(finding)
     }
@@ -335,6 +368,7 @@ impl RunSearch<'_> {
         match copies {
             Ok(None) => return Ok(false),
             Ok(Some(copies)) => {
+                confirm(&copies, repeat.period, view)?;
                 (repeat.preperiod, repeat.exact) = (copies.preperiod, true);
                 *proof = copies.proof.clone();
                 finding.copies = Some(copies);
@@ -390,3 +424,25 @@ impl RunSearch<'_> {
         }))
     }
 }
+
+/// Compares what the copies show with the run, because one flipped bit in a copy would move the preperiod: the digest
+/// of the values that the proof uses, and the last difference among the values before those discarded.
+///
+/// # Errors
+/// [`Error::OtherDigest`] and [`Error::Flipped`] when they disagree, and errors of reading the run.
+fn confirm(copies: &OffsetCopies, period: u64, view: &RunReader) -> Result<()> {
+    let to = copies.proof.length;
+    if view.digest_before(to)?.is_some_and(|digest| digest.to_string() != copies.counted.digest) {
+        return Err(Error::OtherDigest { from: 0, to });
+    }
+    let hole = view.discarded();
+    let first = if hole.is_empty() { view.len() } else { hole.start };
+    let (from, to) = (copies.preperiod.saturating_sub(1), first.saturating_sub(period));
+    if from < to && last_difference(view, period, from, to)? != copies.preperiod.checked_sub(1) {
+        return Err(Error::Flipped { what: "a copy of the sequence", from, to });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -137,9 +137,11 @@ impl<'a> Subject<'a> {
         }
         let exact = difference.is_some() || start == 0;
         let repeat = Repeat { period: p, preperiod, exact, saltus: 0, proof: None };
-        let proof = match self.by_bound(preperiod, p)? {
-            None => self.by_window(known, start, preperiod, p)?,
-            found => found,
+        // Where values are discarded, the windows of P4 come first: from them the least preperiod is found.
+        let by_window = || self.by_window(known, start, preperiod, p);
+        let proof = match start {
+            0 => self.by_bound(preperiod, p)?.map_or_else(by_window, |proof| Ok(Some(proof)))?,
+            _ => by_window()?.map_or_else(|| self.by_bound(preperiod, p), |proof| Ok(Some(proof)))?,
         };
         Ok(Repeat { proof: proof.map(|proof| Proof { least, ..proof }), ..repeat })
     }
@@ -252,4 +254,30 @@ pub(super) fn has_zero(values: &dyn Sequence, from: u64, to: u64) -> Result<bool
         Ok(())
     })?;
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::solver::ends::Ends;
+    use crate::solver::{self, Histogram};
+
+    /// P1 would prove the period of kayles as well, but only the windows of P4 lead to the least preperiod, 71, which
+    /// depends on discarded values.
+    #[test]
+    fn windows_prove_the_period_where_values_are_discarded() {
+        let (rule, method): (Rule, _) = ("kayles".parse().unwrap(), Method::Sparse(Kernel::best()));
+        let all = solver::values(&rule, method, 400_000).unwrap();
+        let (space, _) = Histogram::of(&all).unwrap().best_space(&rule);
+        for (hole, theorem) in [(0..0, Theorem::P1), (70_000..150_000, Theorem::P4)] {
+            let values = &Ends::of(all[..hole.start].to_vec(), hole.end as u64, all[hole.end..].to_vec());
+            let mut freed = SequenceStats::default();
+            freed.see(space, hole.start as u64, &all[hole.clone()]);
+            let subject = Subject { rule: &rule, method, space, values, freed: &freed };
+            let repeat = subject.find().unwrap().repeat.unwrap();
+            assert_eq!((repeat.period, repeat.exact), (12, hole.is_empty()), "{hole:?}");
+            assert_eq!(repeat.proof.map(|proof| proof.theorem), Some(theorem), "{hole:?}");
+        }
+    }
 }

@@ -112,6 +112,8 @@ impl ProvedPeriod<'_> {
             front.values.read(from + p, &mut there)?;
             behind.compare(from, &back.fresh, &there, p)?;
         }
+        front.check_memory()?;
+        back.check_memory()?;
         let Ahead { n1, proof, counting, nearer, shown, .. } = ahead;
         let window = proof.window.unwrap_or(self.window);
         behind.belongs(n1 - window.width(self.rule), p)?;

@@ -3,8 +3,9 @@
 //! Invariant: each discarded value is computed by a solver, which proves it, from the values before it. These begin
 //! with the first values of the run, which its journal covers, and a waypoint, which contains its own hash. Before
 //! values are returned, the computation goes on to the end of their segment, where the values computed must have the
-//! digest that the journal states ([`SegmentCheck`]). No digest covers values before the first segment boundary after a
-//! waypoint, nor those after the last digest of the journal. Where the computation passes another waypoint, the values
+//! digest that the journal states ([`SegmentCheck`]). Waypoints lie at segment boundaries
+//! ([`STRIDE`](super::waypoints::STRIDE) is a multiple of [`SEGMENT`](crate::table::digest::SEGMENT)), so digests cover
+//! all values computed, up to the last digest of the journal. Where the computation passes another waypoint, the values
 //! must be those of that waypoint. The memory of the solver is compared with its state at creation.
 
 use super::preperiod::Copy;

@@ -3,11 +3,11 @@
 //! A table of N values shows G(n + p) = G(n) only for n < N - p. That it holds for all n >= n0 follows from these
 //! theorems. They apply to rules whose moves are all listed, not to codes that repeat.
 //!
-//! **Notation.** The moves of a rule are (s, c, k, d) as in [`crate::theory::rule`]. t is the greatest s of all
-//! moves, and d without a move is the greatest difference. A *part* is a heap that a split leaves; a <= b are the two
-//! parts of one split. Each proof shows by induction on N that the options of N and of N + p have the same values;
-//! then G(N + p) = G(N), because equal sets have the same mex. Options are compared under the same move, so the
-//! constant c is the same on both sides and is not mentioned.
+//! **Notation.** The moves of a rule are (s, c, k, d) as in [`crate::theory::rule`]. t is the greatest s of all moves.
+//! Where no move is named, d is the greatest d of all moves. A *part* is a heap that a split leaves; a <= b are the two
+//! parts of one split. Each proof shows by induction on N that the options of N and of N + p have the same values; then
+//! G(N + p) = G(N), because equal sets have the same mex. Options are compared under the same move, so the constant c
+//! is the same on both sides and is not mentioned.
 //!
 //! **P1** (for k <= 2: Guy and Smith, *The G-values of various games*, 1956). Every split of the rule has d = 0, and no
 //! move leaves more than K heaps, K >= 2. If n0 >= 1 and G(n+p) = G(n) for n0 <= n < K n0 + (K - 1) p + t, then

@@ -105,7 +105,7 @@ impl Watch {
     /// Receives the values of `from..from + values.len()`, and the summary of how they were proved.
     pub(super) fn see(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
         if from != self.end {
-            // The engine has opened the run again.
+            // The run was opened again.
             self.recent = Vec::new();
             self.mark = None;
         }

@@ -73,11 +73,12 @@ pub(super) fn check_room(
     };
     let available = dir.free_space().map_err(Error::io("reading the free space of", dir.path()))?;
     let held: u64 = last.map_or(0, |last| last.kept.iter().map(|(from, to)| to - from).sum());
-    // A run overwrites the values after its last commit, so their bytes are available. With discarded values, holes
-    // make the number of such bytes unknown. Tables without a record are set aside, not overwritten.
+    // A run overwrites the values after its last commit, so their bytes are available. A run with `keep` may have holes
+    // after its last commit, even if no value before it is discarded: the number of such bytes is unknown. Tables
+    // without a record are set aside, not overwritten.
     let length = dir.length(table::VALUES).map_err(Error::io("reading the state of", dir.join(table::VALUES)))?;
     let uncommitted = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
-    let is_reused = last.is_some() && held == count;
+    let is_reused = last.is_some_and(|last| last.keep.is_none());
     let available = if is_reused { available.saturating_add(uncommitted) } else { available };
     let most = last
         .map_or(options.keep, |last| last.keep)

@@ -223,11 +223,16 @@ impl<'c, 'a> Recovery<'c, 'a> {
         self.drop_rest()?;
         if self.repaired > 0 {
             self.last.event = Event::Repair;
-            self.last.errors = self.last.errors.saturating_add(self.repaired);
-            self.last.checks.add(Check::Repaired, self.repaired);
+            self.count_repairs();
             self.journal.append(self.last.clone())?;
         }
         Ok(())
+    }
+
+    /// Counts the repairs of this resume in the next record.
+    fn count_repairs(&mut self) {
+        self.last.errors = self.last.errors.saturating_add(self.repaired);
+        self.last.checks.add(Check::Repaired, self.repaired);
     }
 
     /// Ends the journal at its last good record, after the table was found to agree with it; what follows was torn off
@@ -298,6 +303,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             let damage = Damage::UnstableValues { values: count };
             return Err(Error::Damage { path: table.path().into(), offset: HEADER, damage });
         }
+        self.count_repairs();
         let last = &mut self.last;
         last.event = Event::Rollback;
         last.count = count;
@@ -315,8 +321,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
         Ok(Some((table, verified)))
     }
 
-    /// Removes the waypoints of a period search after the first `count` values: a rollback discarded the values before
-    /// them.
+    /// Removes the waypoints of a period search after the first `count` values, which this resume or an interrupted
+    /// rollback left without the values before them.
     fn remove_waypoints(&self, count: u64) -> Result<()> {
         let dir = self.context.dir;
         let is_after = |name: &str| {
@@ -334,9 +340,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
     /// Appends an `open` record if one is needed, then starts the solver after the last verified value; or ends the run
     /// cleanly if nothing is left to do.
     fn start(self, table: Table, verified: VerifiedTable) -> Result<Prepared> {
-        if self.context.options.rollback {
-            self.remove_waypoints(self.last.count)?;
-        }
+        self.remove_waypoints(self.last.count)?;
         // A process that ended because the disk was full can leave values without a record, and no room for a record.
         table.cut(self.journal.high_water_mark())?;
         table.write_headers()?;

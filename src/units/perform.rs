@@ -189,7 +189,11 @@ impl Checking<'_> {
             Err(error) if error.kind() == Kind::Damage => (0, None, Some(error::printable(&error.to_string()))),
             Err(error) => return Err(error),
         };
-        part.push(&Line::Session(Session::now(kernel.unwrap_or("none"), rayon::current_num_threads(), startup)))?;
+        part.push(&Line::Session(Session::now(
+            kernel.as_deref().unwrap_or("none"),
+            rayon::current_num_threads(),
+            startup,
+        )))?;
         part.push(&Line::Check(Check {
             game: work.game.clone(),
             digest: work.digest.clone(),
@@ -198,7 +202,7 @@ impl Checking<'_> {
             from: self.range.start,
             to: self.range.end,
             checked,
-            kernel: kernel.map(Into::into),
+            kernel,
             wrong: wrong.clone(),
         }))?;
         let spent = clock.spent();

@@ -9,7 +9,7 @@
 //! The other levels check that each value is right, given those before. [`exclusion()`] checks that no value is that
 //! of an option with one rare part, and that rare positions have the value of the definition; it finds every value
 //! that is too low and many that are too high ([`mod@exclusion`] states which). [`recompute()`] computes each value
-//! again by the solver, with another kernel than that of the run; it finds every wrong value. [`definition()`]
+//! again by the solver, with another kernel than the one that computed it; it finds every wrong value. [`definition()`]
 //! computes a sample of the values by the mex over all pairs.
 //!
 //! Discarded values can no longer be checked. Without a range, the retained values are checked, and the report names
@@ -47,6 +47,7 @@ pub mod recompute;
 
 pub use digest::{digest, verified};
 
+use crate::checkpoint::journal::Origin;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::solver::{self, Method, SequenceStats, SparseSpace};
@@ -59,7 +60,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// The extent of a check that found nothing wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Report {
     /// First n checked.
@@ -72,8 +73,8 @@ pub struct Report {
     pub records: u64,
     /// The n between `from` and `to` that could not be checked because values are discarded, as a half-open range.
     pub unchecked: Option<(u64, u64)>,
-    /// Name of the kernel that computed the values again, or `definition`.
-    pub kernel: Option<&'static str>,
+    /// Names of the kernels that computed the values again, joined by `, `; or `definition`.
+    pub kernel: Option<String>,
 }
 
 /// A sequence to be checked, with its sparse space and statistics.
@@ -130,8 +131,9 @@ pub(crate) fn exclusion_space(rule: &Rule, space: SparseSpace) -> Result<SparseS
     }
 }
 
-/// Computes every value of the range again, with another kernel than that of the run ([`mod@recompute`]). Values that
-/// no kernel computes, because a move leaves three heaps or the code repeats, are computed by the definition.
+/// Computes every value of the range again, each with another kernel than the one that computed it ([`mod@recompute`]).
+/// Values that no kernel computes, because a move leaves three heaps or the code repeats, are computed by the
+/// definition.
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; [`Error::Damage`], [`Error::Range`] and [`Error::Discarded`] as
@@ -139,18 +141,42 @@ pub(crate) fn exclusion_space(rule: &Rule, space: SparseSpace) -> Result<SparseS
 pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let run = CheckedRun::open(dir)?;
     let (ranges, mut report) = run.ranges(range, solver::lookback(&run.view.rule, run.stats.last_rare()))?;
-    let kernel = other_kernel(&run.view.contents.last.kernel);
-    let method = if run.view.rule.may_be_sparse() { Method::Sparse(kernel) } else { Method::Definition };
-    report.kernel = Some(method.name());
-    let mut before = 0;
-    for range in ranges {
+    let is_sparse = run.view.rule.may_be_sparse();
+    let other = |kernel: &str| if is_sparse { Method::Sparse(other_kernel(kernel)) } else { Method::Definition };
+    let (mut kernels, mut before) = (Vec::new(), 0);
+    for (range, kernel) in ranges.iter().flat_map(|range| by_kernel(range, &run.view.contents.origins)) {
+        let method = other(kernel);
+        if !kernels.contains(&method.name()) {
+            kernels.push(method.name());
+        }
         let length = range.end - range.start;
-        let overall = overall(&mut progress, before, report.checked);
-        recompute::check(run.target(), method, range, overall)?;
+        recompute::check(run.target(), method, range, overall(&mut progress, before, report.checked))?;
         before += length;
     }
+    // An empty range has no kernel of its own.
+    if kernels.is_empty() {
+        kernels.push(other(&run.view.contents.last.kernel).name());
+    }
+    report.kernel = Some(kernels.join(", "));
     run.agree()?;
     Ok(report)
+}
+
+/// Divides a range by the kernels that computed its values.
+fn by_kernel<'a>(range: &Range<u64>, origins: &'a [Origin]) -> Vec<(Range<u64>, &'a str)> {
+    let mut parts: Vec<(Range<u64>, &str)> = Vec::new();
+    let mut from = range.start;
+    for origin in origins {
+        let to = origin.to.min(range.end);
+        if from < to {
+            match parts.last_mut().filter(|(_, kernel)| *kernel == origin.kernel) {
+                Some((part, _)) => part.end = to,
+                None => parts.push((from..to, &origin.kernel)),
+            }
+            from = to;
+        }
+    }
+    parts
 }
 
 /// Returns the kernel with which values that the kernel `name` computed are checked; the name may be that of the
@@ -200,7 +226,8 @@ pub fn definition(
     };
     let to = unchecked.map_or(range.end, |unchecked| unchecked.1);
     let records = view.contents.records;
-    let mut report = Report { from: range.start, to, checked: 0, records, unchecked, kernel: Some("definition") };
+    let mut report =
+        Report { from: range.start, to, checked: 0, records, unchecked, kernel: Some("definition".into()) };
     if range.is_empty() {
         return Ok(report);
     }

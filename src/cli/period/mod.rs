@@ -356,8 +356,7 @@ fn exceptions(subject: Subject<'_>, finding: &Finding) -> Result<Option<(u64, Ve
 fn compared<'a>(subject: Subject<'_>, finding: &'a Finding, what: &str) -> Result<&'a Repeat> {
     let Some(repeat) = &finding.repeat else { bail!("{what}, because no period was found") };
     if !subject.values.discarded().is_empty() {
-        let rule = subject.rule;
-        bail!("{what}, because the run has freed values; 'grundy period {rule} --dir DIR' computes them again");
+        bail!("{what}, because the run has freed values; compute the game without --keep, in another directory");
     }
     Ok(repeat)
 }

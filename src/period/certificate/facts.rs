@@ -10,7 +10,7 @@ use crate::theory::nimber::index;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::period) struct CertifiedFacts {
     /// Digest of the values.
-    pub(super) digest: String,
+    pub(in crate::period) digest: String,
     /// The largest of the values, and the rare positions below n2 under the certificate's space.
     pub(super) stats: SequenceStats,
 }

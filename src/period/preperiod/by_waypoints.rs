@@ -87,8 +87,7 @@ impl<F: FnMut(u64) -> bool> Halves<'_, F> {
 impl ProvedPeriod<'_> {
     /// Finds the least preperiod, and witnesses of the least period, from the waypoints of `run`. `counted` are the
     /// facts about the values that the proof needs. `go_on` receives the number of values computed so far; the result
-    /// is
-    /// `None` when it returned false. Exceptions are counted only if all values before the preperiod were compared.
+    /// is `None` when it returned false. Exceptions are counted only if all values before the preperiod were compared.
     ///
     /// # Errors
     /// Errors of the solver and of reading the run; [`Error::Differs`], [`Error::OptionsDiffer`] and [`Error::Flipped`]
