@@ -45,10 +45,8 @@
 //! Invariant: a certificate that passes the check states the premises of a theorem, and each premise was found true.
 
 mod check;
-mod facts;
 
-pub(super) use facts::{CertifiedFacts, FactCounter};
-
+use super::facts::CertifiedFacts;
 use super::primes::prime_factors;
 use super::{OffsetCopies, PeriodWindow, Proof, Repeat, Subject, Theorem};
 use crate::error::{Error, Result};

@@ -6,9 +6,10 @@
 //! compared with the journal, before the search read it. [`Run`] does so when it resumes; values that are searched
 //! without resuming the run are verified first.
 
-use super::certificate::{CertifiedFacts, may_certify};
+use super::certificate::may_certify;
+use super::facts::CertifiedFacts;
 use super::memory_search::next_look;
-use super::preperiod::ProvedPeriod;
+use super::preperiod::WindowProof;
 use super::primes::prime_factors;
 use super::retrace::DiscardingRun;
 use super::search::last_difference;
@@ -348,7 +349,7 @@ impl RunSearch<'_> {
         let observer = &mut *watching.inner;
         let stop = watching.outer;
         let RunSearch { rule, options: Options { method, .. }, .. } = *self;
-        let proved = ProvedPeriod { rule, method: *method, period: repeat.period, proof, window };
+        let proved = WindowProof { rule, method: *method, period: repeat.period, proof, window };
         let go_on = |observer: &mut (dyn Observer + Send), done, of| {
             observer.recomputed(done, of);
             !stop.load(Ordering::Relaxed)
@@ -388,7 +389,7 @@ impl RunSearch<'_> {
     /// when the values contradict the waypoints or the proof.
     fn by_waypoints(
         &self,
-        proved: &ProvedPeriod<'_>,
+        proved: &WindowProof<'_>,
         view: &RunReader,
         mut go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<Option<Option<OffsetCopies>>> {

@@ -24,10 +24,10 @@
 //! value of the run is read.
 
 mod by_waypoints;
-mod copy;
 mod shown;
 
-use super::certificate::{CertifiedFacts, FactCounter};
+use super::facts::{CertifiedFacts, FactCounter};
+use super::offset_copy::OffsetCopy;
 use super::watch::Watch;
 use super::{LISTED, PeriodWindow, Proof};
 use crate::checkpoint::commit::RETAINED_HEAD;
@@ -37,7 +37,6 @@ use crate::solver::Method;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-pub(super) use copy::Copy;
 use shown::Shown;
 
 /// Maximum number of values by which the distance of the copies exceeds the period.
@@ -60,7 +59,7 @@ pub struct OffsetCopies {
 }
 
 /// A period proved by P4 whose least preperiod is to be computed.
-pub(super) struct ProvedPeriod<'a> {
+pub(super) struct WindowProof<'a> {
     pub(super) rule: &'a Rule,
     /// The method that computes the copies.
     pub(super) method: Method,
@@ -72,7 +71,7 @@ pub(super) struct ProvedPeriod<'a> {
     pub(super) window: PeriodWindow,
 }
 
-impl ProvedPeriod<'_> {
+impl WindowProof<'_> {
     /// Computes the front copy up to n2 and the back copy up to n1. `go_on` receives the number of values done and the
     /// number to do; the result is `None` when it returned false.
     ///
@@ -84,7 +83,7 @@ impl ProvedPeriod<'_> {
         self.offset_copies_retaining(RETAINED_HEAD, go_on)
     }
 
-    /// Like [`ProvedPeriod::offset_copies`]; each copy retains the first `head` values.
+    /// Like [`WindowProof::offset_copies`]; each copy retains the first `head` values.
     fn offset_copies_retaining(
         &self,
         head: u64,
@@ -92,8 +91,8 @@ impl ProvedPeriod<'_> {
     ) -> Result<Option<OffsetCopies>> {
         let p = self.period;
         let lead = MAX_LEAD.min(head);
-        let mut front = Copy::new(self.rule, self.method, head)?;
-        let mut back = Copy::new(self.rule, self.method, head)?;
+        let mut front = OffsetCopy::new(self.rule, self.method, head)?;
+        let mut back = OffsetCopy::new(self.rule, self.method, head)?;
         let mut ahead = Ahead::new(self);
         let mut behind = Behind { claimed: self.window.from - self.window.width(self.rule), ..Behind::default() };
         let mut there = Vec::new();
@@ -148,8 +147,8 @@ struct BothShown {
 }
 
 impl Ahead {
-    fn new(proved: &ProvedPeriod<'_>) -> Ahead {
-        let ProvedPeriod { rule, period: p, proof, window, .. } = *proved;
+    fn new(proved: &WindowProof<'_>) -> Ahead {
+        let WindowProof { rule, period: p, proof, window, .. } = *proved;
         let given = Shown::new(window.from - window.width(rule)..window.from, p);
         Ahead {
             p,

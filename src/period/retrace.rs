@@ -8,7 +8,7 @@
 //! all values computed, up to the last digest of the journal. Where the computation passes another waypoint, the values
 //! must be those of that waypoint. The memory of the solver is compared with its state at creation.
 
-use super::preperiod::Copy;
+use super::offset_copy::OffsetCopy;
 use super::segment_check::SegmentCheck;
 use super::waypoints::Waypoints;
 use crate::checkpoint::journal::CommitPoint;
@@ -39,7 +39,7 @@ pub(super) struct DiscardingRun<'a> {
 
 impl DiscardingRun<'_> {
     /// A copy that continues from the last waypoint up to n, or from the first values of the run.
-    fn copy_before(&self, n: u64) -> Result<Copy> {
+    fn copy_before(&self, n: u64) -> Result<OffsetCopy> {
         let head = self.values.discarded().start;
         let mut first = vec![0; index(head)];
         self.values.read(0, &mut first)?;
@@ -49,7 +49,7 @@ impl DiscardingRun<'_> {
         let mut rare_positions = self.freed.rare_positions.clone();
         rare_positions.retain(|(n, _)| (head..from).contains(n));
         let known = SequenceStats { rare_positions, ..self.freed.clone() };
-        Copy::resuming(self.rule, self.method, self.space, (first, from, window), &known)
+        OffsetCopy::resuming(self.rule, self.method, self.space, (first, from, window), &known)
     }
 
     /// The first waypoint after n.
@@ -74,7 +74,7 @@ impl DiscardingRun<'_> {
     }
 
     /// Compares the last values of a copy with the waypoint at its end, if there is one.
-    fn check(&self, copy: &Copy) -> Result<()> {
+    fn check(&self, copy: &OffsetCopy) -> Result<()> {
         let n = copy.len();
         let Some(saved) = self.positions.binary_search(&n).ok().and_then(|_| self.waypoints.read(n)) else {
             return Ok(());
@@ -96,7 +96,7 @@ impl DiscardingRun<'_> {
 /// Computes values of a run, roughly in ascending order.
 pub(super) struct Retrace<'a> {
     run: &'a DiscardingRun<'a>,
-    copy: Option<(Copy, SegmentCheck<'a>)>,
+    copy: Option<(OffsetCopy, SegmentCheck<'a>)>,
 }
 
 impl<'a> Retrace<'a> {
@@ -145,7 +145,7 @@ impl<'a> Retrace<'a> {
 
     /// Whether a copy has retained the first values of `range`, or will compute them before it reaches a later
     /// waypoint.
-    fn is_near(&self, copy: &Copy, range: &Range<u64>) -> bool {
+    fn is_near(&self, copy: &OffsetCopy, range: &Range<u64>) -> bool {
         let waypoint = self.run.waypoint_after(copy.len());
         range.start >= copy.values.discarded().end && waypoint.is_none_or(|waypoint| waypoint > range.start)
     }

@@ -12,6 +12,7 @@
 //!
 //! Invariant: from n1 to the last value seen every n is common, and `depth` bounds the depth of its witnesses.
 
+use super::mark::{Mark, NEEDLE};
 use super::{PeriodWindow, Proof, Repeat, Theorem, watch_state};
 use crate::error::Result;
 use crate::run::{ProofSummary, RunReader};
@@ -19,37 +20,11 @@ use crate::solver::{self, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use memchr::memmem::Finder;
 use std::path::Path;
-
-/// Number of values at the end of the window that are searched for; the other values are compared where these occur.
-const NEEDLE: usize = 64;
 
 /// Number of values, beyond two windows, that a resumed watch reads again. It exceeds the number that a run computes
 /// after its watch has found the period.
 const SEEN_AGAIN: u64 = 1 << 20;
-
-/// The window before n1, and what is known about the values since.
-pub(super) struct Mark {
-    pub(super) n1: u64,
-    /// How the values since n1 were proved; its `depth` bounds the smaller parts of their witnesses, pairs of two rare
-    /// parts aside ([`theorems`](super::theorems)).
-    pub(super) proof: ProofSummary,
-    /// The values before n1.
-    pub(super) window: Vec<u16>,
-    /// Searches for the low bytes of the last [`NEEDLE`] values of `window`.
-    needle: Finder<'static>,
-}
-
-impl Mark {
-    /// Creates a mark at n1; `None` when `window` is shorter than [`NEEDLE`].
-    pub(super) fn new(n1: u64, proof: ProofSummary, window: Vec<u16>) -> Option<Mark> {
-        let last = &window[window.len().checked_sub(NEEDLE)?..];
-        let low: Vec<u8> = last.iter().map(|v| v.to_le_bytes()[0]).collect();
-        let needle = Finder::new(&low).into_owned();
-        Some(Mark { n1, proof, window, needle })
-    }
-}
 
 /// Receives the values of a run and searches them for a period.
 pub(super) struct Watch {

@@ -10,8 +10,8 @@
 //! What is proved with its help is computed again, at least in part, before the exact preperiod is reported
 //! ([`super::preperiod`]).
 
+use super::mark::Mark;
 use super::sealed_values;
-use super::watch::Mark;
 use crate::checkpoint::journal::Record;
 use crate::error::{Error, Result};
 use crate::run::{ProofSummary, RunReader, space_of};

@@ -116,7 +116,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         pending,
         computed_digest,
         largest,
-        places: SpotChecks::new(0, 0, None),
+        spot_checks: SpotChecks::new(0, 0, None),
         memory_checks: 0,
         checks_before: Checks::default(),
         from: 0,

@@ -29,7 +29,7 @@ pub(super) struct OpenRun {
     /// Digest of all values, updated when each was computed.
     pub(super) computed_digest: DigestChain,
     pub(super) largest: RecordStats,
-    pub(super) places: SpotChecks,
+    pub(super) spot_checks: SpotChecks,
     pub(super) memory_checks: u64,
     /// `checks` of the record that this process started from.
     pub(super) checks_before: Checks,
@@ -123,7 +123,11 @@ impl OpenRun {
         self.memory_checks += 1;
         // Without a space every position counts as rare.
         let has_space = self.solver.space() != SparseSpace::NONE;
-        self.places.look(&self.rule, &past, if has_space { self.solver.count_rare_positions(past.len()).1 } else { 0 })
+        self.spot_checks.look(
+            &self.rule,
+            &past,
+            if has_space { self.solver.count_rare_positions(past.len()).1 } else { 0 },
+        )
     }
 
     /// Number of proved values.
@@ -192,7 +196,7 @@ impl OpenRun {
             (Check::ExhaustiveSearches, work.exhaustive_searches),
             (Check::Audited, work.audited),
             (Check::ProvedMaxima, work.proved_maxima),
-            (Check::SpotChecks, self.places.done()),
+            (Check::SpotChecks, self.spot_checks.done()),
             (Check::Memory, self.memory_checks),
         ] {
             checks.add(check, number);
@@ -203,7 +207,7 @@ impl OpenRun {
             counted: RecordStats { rares, last_rare, ..self.largest },
             strategy: self.solver.strategy(),
             checks,
-            suspect: self.places.suspect(),
+            suspect: self.spot_checks.suspect(),
             lookback: self.solver.lookback(),
         };
         self.writer.wait()?;

@@ -2,14 +2,28 @@
 
 use super::Context;
 use super::reader::known_space;
-use super::resume::open_at;
 use crate::checkpoint::journal::{CommitPoint, Record};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Error, Result};
 use crate::solver::Solver;
+use crate::storage::Dir;
 use crate::table::digest::DigestChain;
+use crate::table::{Extent, Table};
 use crate::theory::rule::Rule;
 use std::sync::atomic::Ordering;
+
+/// Opens the table of the record `last` with the counts of `point`; reads of the values that `summary` covers fail.
+pub(super) fn open_at(
+    dir: &Dir,
+    last: &Record,
+    point: Option<&CommitPoint>,
+    summary: Option<&DiscardSummary>,
+) -> Result<Table> {
+    let committed = point.map_or(Extent::default(), |point| Extent { values: point.count, escapes: point.escapes });
+    let mut table = Table::open(dir, last.width, committed)?;
+    table.refuse_discarded(summary.map_or(0..0, DiscardSummary::discarded));
+    Ok(table)
+}
 
 /// Values whose digest disagrees with a commit point.
 pub(super) struct Damaged<'a> {

@@ -4,7 +4,7 @@ use super::admission::{check_keep, check_room};
 use super::main_loop::OpenRun;
 use super::reader::{known_space, rule_of, space_of};
 use super::rehash::{Rehash, VerifiedTable};
-use super::repair::Damaged;
+use super::repair::{Damaged, open_at};
 use super::spot_checks;
 use super::spot_checks::SpotChecks;
 use super::{Context, Observer, Opening, Outcome, Prepared, Progress};
@@ -245,7 +245,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
         if let Some(name) = self.journal.drop_rest()? {
             let note = format!("the journal was damaged: everything from the damage on is kept in {name}");
             self.context.observer.note(&note);
-            self.last.errors = self.last.errors.saturating_add(1);
+            if let Some(last) = self.journal.last() {
+                self.last.errors = last.errors;
+            }
         }
         Ok(())
     }
@@ -384,7 +386,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             pending: Vec::new(),
             computed_digest,
             largest: verified.counted,
-            places: SpotChecks::new(last.count, verified.counted.last_rare, last.suspect),
+            spot_checks: SpotChecks::new(last.count, verified.counted.last_rare, last.suspect),
             memory_checks: 0,
             checks_before,
             from: last.count,
@@ -444,19 +446,6 @@ fn make_missing_files(
         }
     }
     Ok(())
-}
-
-/// Opens the table of the record `last` with the counts of `point`; reads of the values that `summary` covers fail.
-pub(super) fn open_at(
-    dir: &Dir,
-    last: &Record,
-    point: Option<&CommitPoint>,
-    summary: Option<&DiscardSummary>,
-) -> Result<Table> {
-    let committed = point.map_or(Extent::default(), |point| Extent { values: point.count, escapes: point.escapes });
-    let mut table = Table::open(dir, last.width, committed)?;
-    table.refuse_discarded(summary.map_or(0..0, DiscardSummary::discarded));
-    Ok(table)
 }
 
 /// The values and the escapes between `good`, the last point that agrees, and the next one: the units that a rollback

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_value_at_a_place_is_found_and_elsewhere_not_looked_for() {
+    fn wrong_values_are_found_exactly_at_spot_checks() {
         let rule: Rule = "grundy".parse().unwrap();
         let right = definition::values(&rule, 5000).unwrap();
         // 4000 counts as the last rare heap.
@@ -159,7 +159,7 @@ mod tests {
 
     /// Even if no time is left for other spot checks.
     #[test]
-    fn a_heap_at_which_a_check_failed_is_looked_at_as_soon_as_it_is_there() {
+    fn suspect_value_is_checked_as_soon_as_it_is_there() {
         let rule: Rule = "grundy".parse().unwrap();
         let mut values = definition::values(&rule, 5000).unwrap();
         values[4001] ^= 1;

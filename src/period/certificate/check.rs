@@ -1,9 +1,9 @@
 //! The two steps of checking a certificate: [`Certificate::judge`] without values, [`Certificate::check`] with them.
 
-use super::facts::CertifiedFacts;
 use super::{Certificate, FORMAT, LONGEST_PROGRAM, WindowFacts, max_window_start, refused};
 use crate::error::Result;
 use crate::period::depth;
+use crate::period::facts::CertifiedFacts;
 use crate::period::finder::{Subject, has_zero};
 use crate::period::primes::are_prime_factors;
 use crate::period::search::last_difference;

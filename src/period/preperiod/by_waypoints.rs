@@ -11,9 +11,9 @@
 //! begins one waypoint earlier than it must, or at 0 if there is none, so that its computation arrives at both
 //! waypoints, where it must agree with the saved values ([`Retrace`]). Its result must agree with the binary search.
 
-use super::{OffsetCopies, ProvedPeriod};
+use super::{OffsetCopies, WindowProof};
 use crate::error::{Error, Result};
-use crate::period::certificate::CertifiedFacts;
+use crate::period::facts::CertifiedFacts;
 use crate::period::primes::prime_factors;
 use crate::period::retrace::{DiscardingRun, Retrace};
 use crate::period::{LISTED, PeriodWindow, Proof};
@@ -84,7 +84,7 @@ impl<F: FnMut(u64) -> bool> Halves<'_, F> {
     }
 }
 
-impl ProvedPeriod<'_> {
+impl WindowProof<'_> {
     /// Finds the least preperiod, and witnesses of the least period, from the waypoints of `run`. `counted` are the
     /// facts about the values that the proof needs. `go_on` receives the number of values computed so far; the result
     /// is `None` when it returned false. Exceptions are counted only if all values before the preperiod were compared.

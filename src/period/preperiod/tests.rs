@@ -22,7 +22,7 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
         // A period from some n1 on is one from a later n1 on; before this one both copies have dropped values.
         let proof = Proof { length: 800_000 + p, ..proof };
         let window = PeriodWindow { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
-        let proved = ProvedPeriod { rule: &rule, method, period: p, proof: &proof, window };
+        let proved = WindowProof { rule: &rule, method, period: p, proof: &proof, window };
         for head in [1 << 17, 1 << 26] {
             let mut last = 0;
             let see = |done, of| {
@@ -49,9 +49,9 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
         assert_eq!(proved.offset_copies_retaining(1 << 17, |done, _| done < 100_000).unwrap(), None);
         // A window before the last exceptions, then a wrong period.
         let early = PeriodWindow { from: n0 - 1 + window.width(&rule), ..window };
-        let wrong = ProvedPeriod { window: early, ..proved }.offset_copies_retaining(1 << 17, |_, _| true);
+        let wrong = WindowProof { window: early, ..proved }.offset_copies_retaining(1 << 17, |_, _| true);
         assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == n0 - 1 + p), "{game}: {wrong:?}");
-        let wrong = ProvedPeriod { period: p + 2, ..proved }.offset_copies_retaining(1 << 17, |_, _| true);
+        let wrong = WindowProof { period: p + 2, ..proved }.offset_copies_retaining(1 << 17, |_, _| true);
         assert!(matches!(wrong, Err(Error::Differs { .. })), "{game}: {wrong:?}");
     }
 }
@@ -69,7 +69,7 @@ fn waypoints_show_the_same_preperiod_as_the_whole_table() {
         let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
         let proof = Proof { length: 800_000 + p, ..proof };
         let window = PeriodWindow { from: 800_000, to: 800_000 + p, ..proof.window.unwrap() };
-        let proved = ProvedPeriod { rule: &rule, method, period: p, proof: &proof, window };
+        let proved = WindowProof { rule: &rule, method, period: p, proof: &proof, window };
         let (first, from) = (1 << 16, 1_000_000);
         let run = Ends::of(all[..first].to_vec(), from, all[index(from)..].to_vec());
         let mut freed = SequenceStats::default();

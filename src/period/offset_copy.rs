@@ -8,40 +8,40 @@ use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 
 /// One of the two copies.
-pub(in crate::period) struct Copy {
+pub(super) struct OffsetCopy {
     solver: Solver,
-    pub(in crate::period) values: Ends,
+    pub(super) values: Ends,
     /// The values of the last batch.
-    pub(in crate::period) fresh: Vec<u16>,
+    pub(super) fresh: Vec<u16>,
 }
 
-impl Copy {
-    pub(super) fn new(rule: &Rule, method: Method, head: u64) -> Result<Copy> {
+impl OffsetCopy {
+    pub(super) fn new(rule: &Rule, method: Method, head: u64) -> Result<OffsetCopy> {
         let values = Ends::new(head);
-        Ok(Copy { solver: Solver::new(rule, method, None, &values)?, values, fresh: Vec::new() })
+        Ok(OffsetCopy { solver: Solver::new(rule, method, None, &values)?, values, fresh: Vec::new() })
     }
 
     /// A copy that continues after the `first` values of a sequence and its `last` values, which begin at n = `from`;
     /// `known` describes the values between them.
-    pub(in crate::period) fn resuming(
+    pub(super) fn resuming(
         rule: &Rule,
         method: Method,
         space: SparseSpace,
         (first, from, last): (Vec<u16>, u64, Vec<u16>),
         known: &SequenceStats,
-    ) -> Result<Copy> {
+    ) -> Result<OffsetCopy> {
         let values = Ends::of(first, from, last);
         let solver = Solver::knowing(rule, method, Some(space), &values, known)?.with_fixed_space();
-        Ok(Copy { solver, values, fresh: Vec::new() })
+        Ok(OffsetCopy { solver, values, fresh: Vec::new() })
     }
 
-    pub(in crate::period) fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.values.len()
     }
 
     /// Computes one batch, to at most `to`, and keeps at least the last `keep` values. Returns the first new n;
     /// the batch is in `fresh`.
-    pub(in crate::period) fn advance(&mut self, to: u64, keep: u64) -> Result<u64> {
+    pub(super) fn advance(&mut self, to: u64, keep: u64) -> Result<u64> {
         let from = self.len();
         self.fresh.clear();
         self.solver.advance(&self.values, to, &mut self.fresh)?;
@@ -53,7 +53,7 @@ impl Copy {
     }
 
     /// Compares the memory of the solver with its state at creation.
-    pub(in crate::period) fn check_memory(&self) -> Result<()> {
+    pub(super) fn check_memory(&self) -> Result<()> {
         self.solver.check_memory(&self.values)
     }
 

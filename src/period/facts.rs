@@ -8,15 +8,15 @@ use crate::theory::nimber::index;
 
 /// The facts that a certificate states about all values below `checked_through`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::period) struct CertifiedFacts {
+pub(super) struct CertifiedFacts {
     /// Digest of the values.
-    pub(in crate::period) digest: String,
+    pub(super) digest: String,
     /// The largest of the values, and the rare positions below n2 under the certificate's space.
     pub(super) stats: SequenceStats,
 }
 
 /// Collects [`CertifiedFacts`] from consecutive values.
-pub(in crate::period) struct FactCounter {
+pub(super) struct FactCounter {
     chain: DigestChain,
     space: SparseSpace,
     to: u64,
@@ -25,36 +25,31 @@ pub(in crate::period) struct FactCounter {
 
 impl FactCounter {
     /// Creates a counter that collects the rare positions below `to` under `space`.
-    pub(in crate::period) fn new(space: SparseSpace, to: u64) -> FactCounter {
+    pub(super) fn new(space: SparseSpace, to: u64) -> FactCounter {
         FactCounter { chain: DigestChain::new(), space, to, stats: SequenceStats::default() }
     }
 
     /// Receives the next values, those from `from` on.
-    pub(in crate::period) fn see(&mut self, from: u64, values: &[u16]) {
+    pub(super) fn see(&mut self, from: u64, values: &[u16]) {
         self.chain.update(values);
         let (before, after) = values.split_at(index(self.to.saturating_sub(from).min(values.len() as u64)));
         self.stats.see(self.space, from, before);
         self.stats.see(SparseSpace::NONE, from + before.len() as u64, after);
     }
 
-    pub(in crate::period) fn done(self) -> CertifiedFacts {
+    pub(super) fn done(self) -> CertifiedFacts {
         CertifiedFacts { digest: self.chain.digest().to_string(), stats: self.stats }
     }
 }
 
 impl CertifiedFacts {
     /// The facts of values with this digest and these statistics.
-    pub(in crate::period) fn new(digest: Digest, stats: SequenceStats) -> CertifiedFacts {
+    pub(super) fn new(digest: Digest, stats: SequenceStats) -> CertifiedFacts {
         CertifiedFacts { digest: digest.to_string(), stats }
     }
 
     /// Collects the facts of the first `length` values, with the rare positions below `to` under `space`.
-    pub(in crate::period) fn of(
-        values: &dyn Sequence,
-        length: u64,
-        space: SparseSpace,
-        to: u64,
-    ) -> Result<CertifiedFacts> {
+    pub(super) fn of(values: &dyn Sequence, length: u64, space: SparseSpace, to: u64) -> Result<CertifiedFacts> {
         let mut counting = FactCounter::new(space, to);
         for_each_piece(values, 0, length, |from, piece| {
             counting.see(from, piece);
