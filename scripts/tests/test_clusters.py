@@ -63,6 +63,27 @@ def waited(what, happened, seconds=120):
     raise AssertionError(f"{what} did not happen within {seconds} s")
 
 
+def test_parallel_takes_names_with_spaces_and_refuses_unreadable_units(place):
+    if shutil.which("parallel") is None:
+        pytest.skip("GNU parallel is not installed")
+    script = os.path.join(SCRIPTS, "parallel")
+    place.path = place.path / "a place"
+    place.path.mkdir()
+    names = place.grundy("units survey --digits 1 --to 2^12 --parts 4")
+    (place.path / "my units.txt").write_text(names)
+    shutil.copy2(place.program, place.path / "my program")
+    place.environment["GRUNDY"] = str(place.path / "my program")
+    place.well(script, "my units.txt", "it's $HOME * parts")
+    done = place.ended(place.program, "units", "--missing", "it's $HOME * parts")
+    assert (done.returncode, done.stdout) == (0, "")
+    for units in ["none.txt", "it's $HOME * parts"]:
+        done = place.ended(script, units, "parts")
+        assert done.returncode == 2 and f"{units} cannot be read; give" in done.stderr
+        assert done.stderr.count("\n") == 1 and not (place.path / "parts.joblog").exists()
+    (place.path / "no units.txt").write_text("")
+    assert place.ended(script, "no units.txt", "empty").returncode == 1
+
+
 def test_parallel_does_all_units_and_repeats_those_that_failed(place):
     if shutil.which("parallel") is None:
         pytest.skip("GNU parallel is not installed")

@@ -235,12 +235,14 @@ def test_missing_records_are_reported(project):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--rounds", "0"], ["--rounds", "x"], ["--base", "nowhere"], ["--base=--all"], ["more"]],
+    [["--rounds", "0"], ["--rounds", "x"], ["--base", "nowhere"], ["--base="], ["--base=--all"], ["more"]],
     ids=str,
 )
 def test_usage_error_is_status_2(project, arguments):
+    project.record("2026-01-01-a.md", f"Commit {project.base}\n")
     done = project.compare(*arguments)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr
+    assert project.log() == []
 
 
 def test_base_that_is_not_executable_is_a_usage_error(project):
