@@ -20,6 +20,8 @@ try:
 except ImportError as e:
     raise ImportError(f"{e}; install it: python3 -m pip install pyarrow") from e
 
+from .files import refuse_run_directory
+
 if TYPE_CHECKING:
     from .run import Run
 
@@ -47,13 +49,14 @@ def batches(run: Run, start: int, stop: int) -> pyarrow.RecordBatchReader:
 def write_parquet(run: Run, path: str, start: int, stop: int) -> None:
     """Writes the values [start, stop) to the Parquet file `path`, complete or not at all.
 
-    Raises OSError, which names `path`, if the file cannot be created or replaced.
+    Raises ValueError if `path` lies in a run directory, and OSError, which names `path`, if the
+    file cannot be created or replaced.
     """
-    directory = os.path.dirname(os.path.abspath(path))
-    if os.path.realpath(directory) == os.path.realpath(run.path):
-        raise ValueError(f"{path!r} is inside the run directory; write the file elsewhere")
+    refuse_run_directory(path)
     with _error_of(path):
-        descriptor, part = tempfile.mkstemp(".part", os.path.basename(path) + ".", directory)
+        descriptor, part = tempfile.mkstemp(
+            ".part", os.path.basename(path) + ".", os.path.dirname(path) or "."
+        )
     os.close(descriptor)
     try:
         schema = _schema(run, start, stop)

@@ -12,14 +12,16 @@ varies so much between blocks of 4096 values that only blocks of some 2^18 tell 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from fractions import Fraction
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-from .index import bounds, whole
+from .index import Part, bounds, exact, whole
 from .run import Run
 
 READ = 1 << 20  # number of values that are read at a time, at least one block
@@ -31,13 +33,14 @@ class Blocks(NamedTuple):
     """What distinguishes bursts from other stretches.
 
     size    number of n in a block, >= 1
-    share   least share of large values in a loud block, 0 < share <= 1
+    share   least share of large values in a loud block, 0 < share <= 1; a float is the decimal
+            number that Python prints
     gap     maximum number of consecutive blocks of a burst that are not loud, >= 0
     """
 
-    size: int
-    share: float
-    gap: int
+    size: SupportsIndex
+    share: Part
+    gap: SupportsIndex
 
 
 GRUNDY = Blocks(size=1 << 12, share=0.01, gap=48)  # for Grundy's game
@@ -62,7 +65,11 @@ class Burst(NamedTuple):
 
 
 def find_bursts(
-    run: Run, least: int, start: int = 0, stop: int | None = None, blocks: Blocks = GRUNDY
+    run: Run,
+    least: SupportsIndex,
+    start: SupportsIndex = 0,
+    stop: SupportsIndex | None = None,
+    blocks: Blocks = GRUNDY,
 ) -> Iterator[Burst]:
     """Yields the bursts among G(start) ... G(stop - 1), ascending; by default among all values.
 
@@ -83,32 +90,33 @@ def find_bursts(
     if isinstance(run, (str, os.PathLike)):
         raise TypeError(f"{run!r} is a path; open it with grundy.open_run")
     start, stop = bounds(start, stop, run.count, run.path)
-    least, blocks = whole(least), checked(blocks)
+    least = whole(least)
     if not 0 < least < 1 << 16:
         raise ValueError(f"least {least}: give a value from 1 to 65535")
-    return _bursts(run, least, start, stop, blocks)
+    return _bursts(run, least, start, stop, *checked(blocks))
 
 
-def checked(blocks: Blocks) -> Blocks:
-    """Returns the blocks with ints. Raises ValueError for a number outside the range of Blocks."""
-    size, share, gap = whole(blocks.size), blocks.share, whole(blocks.gap)
+def checked(blocks: Blocks) -> tuple[int, Fraction, int]:
+    """Returns the numbers of `blocks`. Raises ValueError for one outside the range of Blocks."""
+    size, share, gap = whole(blocks.size), exact(blocks.share), whole(blocks.gap)
     if size < 1:
         raise ValueError(f"size {size}: give a number of values from 1 on")
-    if not 0 < share <= 1:
-        raise ValueError(f"share {share}: give a share above 0 and up to 1, such as 0.01")
+    if share is None or not 0 < share <= 1:
+        raise ValueError(f"share {blocks.share}: give a share above 0 and up to 1, such as 0.01")
     if gap < 0:
         raise ValueError(f"gap {gap}: give a number of blocks from 0 on")
-    return Blocks(size, share, gap)
+    return size, share, gap
 
 
-def _bursts(run: Run, least: int, start: int, stop: int, blocks: Blocks) -> Iterator[Burst]:
+def _bursts(
+    run: Run, least: int, start: int, stop: int, size: int, share: Fraction, gap: int
+) -> Iterator[Burst]:
     """Yields what `find_bursts` returns, for checked arguments."""
     record = run.last_record
     rares = run.rares(0, record["last_rare"] + 1)["n"] if record["mask"] else np.zeros(0, np.int64)
-    size, share, gap = blocks
     first = -(-start // size)
     counts = count(run, first, stop // size, size, least)
-    for begin, end, loud in edges(counts >= share * size, gap):
+    for begin, end, loud in edges(counts >= math.ceil(share * size), gap):
         a, b = (first + begin) * size, (first + end) * size
         has_begun = begin > gap or first == 0
         yield Burst(

@@ -1,4 +1,4 @@
-"""Files of a run directory, opened for reading."""
+"""Files of run directories: opened for reading, and protected from other output."""
 
 from __future__ import annotations
 
@@ -23,3 +23,17 @@ def open_regular(path: str) -> BinaryIO:
         return file
     file.close()
     raise RunError(f"{path!r}: not a regular file; restore the file of the run")
+
+
+def refuse_run_directory(path: str) -> None:
+    """Raises ValueError if the output file `path` lies in a run directory, at any depth."""
+    folder = os.path.realpath(os.path.dirname(path) or ".")
+    while not os.path.lexists(os.path.join(folder, "journal.jsonl")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return
+        folder = parent
+    raise ValueError(
+        f"{path!r}: {folder!r} is a run directory, and only runs write there; give a file in"
+        " another directory"
+    )

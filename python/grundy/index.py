@@ -1,12 +1,16 @@
-"""Checks of arguments: integers, ranges of positions, and what may stand in `run[...]`."""
+"""Checks of arguments: numbers, ranges of positions, and what may stand in `run[...]`."""
 
 from __future__ import annotations
 
+import numbers
 import operator
-from typing import Any
+from fractions import Fraction
+from typing import Any, SupportsFloat, SupportsIndex, Union
 
 import numpy as np
 from numpy.typing import NDArray
+
+Part = Union[numbers.Rational, SupportsFloat]  # a part of a whole: 0.5, Fraction(1, 3)
 
 
 def whole(x: object) -> int:
@@ -21,11 +25,29 @@ def whole(x: object) -> int:
             return operator.index(x)  # type: ignore[arg-type]
         except TypeError:
             pass
-    advice = "write 10**6 in place of 1e6" if _is_float(x) else "give an integer such as 1000"
+    advice = "int(x) converts a float" if _is_float(x) else "give an integer such as 1000"
     raise TypeError(f"{x!r} is not an integer; {advice}")
 
 
-def bounds(start: int, stop: int | None, count: int, name: str) -> tuple[int, int]:
+def exact(x: Part) -> Fraction | None:
+    """Returns a rational number or a float as a Fraction; None for NaN and infinities.
+
+    A float is the decimal number that Python prints: 0.07 is 7/100. Raises TypeError for other
+    types.
+
+    >>> exact(0.07)
+    Fraction(7, 100)
+    """
+    if isinstance(x, numbers.Rational) and not isinstance(x, bool):
+        return Fraction(int(x.numerator), int(x.denominator))
+    if not isinstance(x, (float, np.floating)):
+        raise TypeError(f"{x!r} is not a number; give one such as 0.5 or Fraction(1, 3)")
+    return Fraction(str(x)) if np.isfinite(x) else None
+
+
+def bounds(
+    start: SupportsIndex, stop: SupportsIndex | None, count: int, name: str
+) -> tuple[int, int]:
     """Returns the bounds of the positions from `start` to `stop` - 1 as ints.
 
     stop   None stands for `count`

@@ -12,21 +12,18 @@ period that holds is the least. Memory: 4 bytes for each value of the window and
 
 from __future__ import annotations
 
-import numbers
 import os
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, Protocol, Union
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import Damage, RunError
-from .index import whole
+from .index import Part, exact, whole
 from .run import CHUNK
-
-Part = Union[Fraction, float]  # a part of a sequence, as the caller of find_period gives it
 
 PRIME = (1 << 31) - 1
 # A primitive root mod PRIME: its powers below 2^31 - 2 are distinct, so a single wrong value in a
@@ -55,22 +52,22 @@ class Array:
 
     game: str | None = None
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        path = os.fspath(path)
         advice = "give a run directory or a .npy file"
         try:
             with open(path, "rb") as file:
-                if file.read(6) != b"\x93NUMPY":
-                    raise RunError(f"{path!r}: not a .npy file; {advice}")
-            self._values = np.load(path, mmap_mode="r", allow_pickle=False)
+                magic = file.read(6)
         except OSError as e:
             raise RunError(f"{path!r}: {e.strerror or e}; {advice}") from e
-        except (ValueError, SyntaxError) as e:
+        if magic != b"\x93NUMPY":
+            raise RunError(f"{path!r}: not a .npy file; {advice}")
+        try:
+            with np.errstate(over="raise"):
+                self._values: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        except Exception as e:  # for a damaged header, NumPy raises errors of many types
             raise Damage(f"{path!r}: not a whole .npy file ({e}); write or copy it again") from e
-        if (
-            not isinstance(self._values, np.ndarray)
-            or self._values.ndim != 1
-            or self._values.dtype.kind != "u"
-        ):
+        if self._values.ndim != 1 or self._values.dtype.kind != "u":
             raise RunError(
                 f"{path!r}: not a one-dimensional array of unsigned integers; convert it, for"
                 " instance to uint16"
@@ -128,17 +125,16 @@ def candidates(table: Values, a: int, b: int, limit: int) -> Iterator[int]:
             yield lo + int(i)
 
 
-def checked(tail: Part, window: int, repeats: int) -> tuple[Fraction, int, int]:
+def checked(tail: Part, window: SupportsIndex, repeats: SupportsIndex) -> tuple[Fraction, int, int]:
     """Returns the arguments of `find_period` as a Fraction and two ints.
 
-    A float is the decimal number that Python prints: 0.7 is 7/10. Integers of NumPy are accepted.
     Raises ValueError unless 0 < tail <= 1, window >= 1 and repeats >= 2. Raises TypeError for other
     types, such as a text.
 
     >>> checked(0.7, 1000, 3)
     (Fraction(7, 10), 1000, 3)
     """
-    part, window, repeats = _fraction(tail), whole(window), whole(repeats)
+    part, window, repeats = exact(tail), whole(window), whole(repeats)
     if part is None or not 0 < part <= 1:
         raise ValueError(f"tail {tail}: give a part above 0 and at most 1 such as 0.5 or 1/3")
     if window < 1:
@@ -151,20 +147,11 @@ def checked(tail: Part, window: int, repeats: int) -> tuple[Fraction, int, int]:
     return part, window, repeats
 
 
-def _fraction(tail: Part) -> Fraction | None:
-    """Returns a number as a Fraction; None for NaN and infinities. Raises TypeError for others."""
-    if isinstance(tail, numbers.Rational) and not isinstance(tail, bool):
-        return Fraction(int(tail.numerator), int(tail.denominator))
-    if not isinstance(tail, (float, np.floating)):
-        raise TypeError(f"tail {tail!r} is not a number; give one such as 0.5 or Fraction(1, 3)")
-    return Fraction(str(tail)) if np.isfinite(tail) else None
-
-
 def find_period(
     table: Values,
     tail: Part = Fraction(1, 2),
-    window: int = 1 << 24,
-    repeats: int = 2,
+    window: SupportsIndex = 1 << 24,
+    repeats: SupportsIndex = 2,
 ) -> dict[str, Any]:
     """Searches a run, or another sequence of nim-values, for a period.
 
@@ -311,7 +298,13 @@ def describe(table: Values, result: dict[str, Any]) -> str:
     name = "table" if table.game is None else table.game.encode("unicode_escape").decode()
     part_searched = f"the last {searched['to'] - searched['from']} of {count} values"
     lines = []
-    if result["status"] == "none":
+    if searched["max_period"] == 0:
+        lines.append(
+            f"{name}: none: {part_searched} cannot be searched, because {searched['repeats']} whole"
+            f" periods have at least {searched['repeats']} values; choose a larger part with --tail"
+            " and --window, or compute more values."
+        )
+    elif result["status"] == "none":
         lines.append(
             f"{name}: none: no period up to {searched['max_period']} holds throughout"
             f" {part_searched} ({searched['repeats']} whole periods required). Longer periods, and"

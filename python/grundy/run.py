@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -200,7 +200,9 @@ class Run:
                 )
         return out
 
-    def values(self, start: int = 0, stop: int | None = None) -> NDArray[np.uint16]:
+    def values(
+        self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
+    ) -> NDArray[np.uint16]:
         """Returns G(start) ... G(stop - 1) as a new uint16 array of shape (stop - start,).
 
         >>> open_run("runs/kayles").values(70, 76)
@@ -221,7 +223,10 @@ class Run:
         return out
 
     def chunks(
-        self, size: int = CHUNK, start: int = 0, stop: int | None = None
+        self,
+        size: SupportsIndex = CHUNK,
+        start: SupportsIndex = 0,
+        stop: SupportsIndex | None = None,
     ) -> Iterator[tuple[int, NDArray[np.uint16]]]:
         """Yields the values in blocks: the position of the first, and a new uint16 array.
 
@@ -312,7 +317,9 @@ class Run:
 
     # Facts; the definitions are in find.py
 
-    def zeros(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+    def zeros(
+        self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
+    ) -> NDArray[np.int64]:
         """Returns the positions with G(n) = 0, where the player to move loses: int64, ascending.
 
         As `grundy find DIR --zeros`.
@@ -323,7 +330,12 @@ class Run:
         return find.zeros(self.chunks(CHUNK, start, stop))
 
     def positions(
-        self, value: int, end: int | None = None, *, start: int = 0, stop: int | None = None
+        self,
+        value: SupportsIndex,
+        end: SupportsIndex | None = None,
+        *,
+        start: SupportsIndex = 0,
+        stop: SupportsIndex | None = None,
     ) -> NDArray[np.void]:
         """Returns the positions with this value, or with a value from `value` to `end` - 1.
 
@@ -338,16 +350,19 @@ class Run:
         """
         first = index.whole(value)
         last = first + 1 if end is None else index.whole(end)
-        if first < 0 or max(first, last - 1) >= find.VALUES:
-            raise ValueError(f"no values: {first} to {last - 1}; values are 0 to 65535")
         if first >= last:
             raise ValueError(
                 f"no value is at least {first} and below {last}; give an `end` greater than `value`"
                 " (values are 0 to 65535)"
             )
+        for wrong in (first, last - 1):
+            if not 0 <= wrong < find.VALUES:
+                raise ValueError(f"{wrong} is no nim-value of a run; values are 0 to 65535")
         return find.positions(self.chunks(CHUNK, start, stop), first, last)
 
-    def records(self, start: int = 0, stop: int | None = None) -> NDArray[np.void]:
+    def records(
+        self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
+    ) -> NDArray[np.void]:
         """Returns the positions whose value is greater than all values before it in the range.
 
         A structured array with the fields n (int64) and value (uint16). As
@@ -358,7 +373,9 @@ class Run:
         """
         return find.records(self.chunks(CHUNK, start, stop))
 
-    def first(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+    def first(
+        self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
+    ) -> NDArray[np.int64]:
         """Returns the first position of each value: an int64 array, indexed by the value.
 
         It ends with the largest value; -1 stands for a value that does not occur. As
@@ -369,7 +386,9 @@ class Run:
         """
         return find.first(self.chunks(CHUNK, start, stop))
 
-    def histogram(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+    def histogram(
+        self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
+    ) -> NDArray[np.int64]:
         """Returns the number of positions of each value: an int64 array, indexed by the value.
 
         It ends with the largest value. As `grundy find DIR --histogram`.
@@ -379,7 +398,9 @@ class Run:
         """
         return find.histogram(self.chunks(CHUNK, start, stop))
 
-    def rares(self, start: int = 0, stop: int | None = None) -> NDArray[np.void]:
+    def rares(
+        self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
+    ) -> NDArray[np.void]:
         """Returns the rare positions of the run's sparse space, discarded ones included.
 
         A structured array with the fields n (int64) and value (uint16), ascending in n. Position 0
@@ -481,7 +502,9 @@ class Run:
 
     # Arrow
 
-    def to_arrow(self, start: int = 0, stop: int | None = None) -> pyarrow.Table:
+    def to_arrow(
+        self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
+    ) -> pyarrow.Table:
         """Returns a pyarrow.Table with the columns n (uint64) and value (uint16), 10 bytes a row.
 
         Needs pyarrow. Raises ValueError if the table would exceed 1 GB: use `to_batches`.
@@ -493,7 +516,9 @@ class Run:
 
         return arrow.table(self, *self._range(start, stop))
 
-    def to_batches(self, start: int = 0, stop: int | None = None) -> pyarrow.RecordBatchReader:
+    def to_batches(
+        self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
+    ) -> pyarrow.RecordBatchReader:
         """Returns a pyarrow.RecordBatchReader with the columns of `to_arrow`, 2^20 rows a batch.
 
         DuckDB and Polars read it in bounded memory. It can be read once. Needs pyarrow.
@@ -506,13 +531,16 @@ class Run:
         return arrow.batches(self, *self._range(start, stop))
 
     def to_parquet(
-        self, path: str | os.PathLike[str], start: int = 0, stop: int | None = None
+        self,
+        path: str | os.PathLike[str],
+        start: SupportsIndex = 0,
+        stop: SupportsIndex | None = None,
     ) -> None:
         """Writes a Parquet file with the columns n (uint64) and value (uint16).
 
         The file has the row groups, encodings and metadata of `grundy export --format parquet`,
         with compression zstd. It is written under a temporary name and renamed when complete.
-        Needs pyarrow and bounded memory. Raises ValueError for a path inside the run directory, and
+        Needs pyarrow and bounded memory. Raises ValueError for a path inside a run directory, and
         OSError if the file cannot be written.
 
         >>> open_run("runs/kayles").to_parquet("kayles.parquet")
@@ -523,7 +551,7 @@ class Run:
 
     # Ranges and discarded values
 
-    def _range(self, start: int, stop: int | None) -> tuple[int, int]:
+    def _range(self, start: SupportsIndex, stop: SupportsIndex | None) -> tuple[int, int]:
         return index.bounds(start, stop, self.count, self.path)
 
     def _require_kept(self, a: int, b: int) -> None:

@@ -1,6 +1,7 @@
 """Writes run directories of format 2 for the tests, from the documented format alone.
 
-The sparse space of the runs is fictitious: mask 15, without a position term, and h = 0.
+The sparse space of the runs is fictitious: mask 15, without a position term, and h = 0, unless a
+test states another.
 """
 
 import json
@@ -136,8 +137,8 @@ class Writer:
     snapshot and the record; the next step punches the hole and removes the previous snapshot.
     """
 
-    def __init__(self, path, values, segment, head, keep):
-        self.path, self.values = str(path), np.asarray(values, np.uint16)
+    def __init__(self, path, values, segment, head, keep, parity=0):
+        self.path, self.values, self.parity = str(path), np.asarray(values, np.uint16), parity
         self.segment, self.head, self.keep = segment, head, keep
         self.count, self.discarded, self.records, self.named = 0, head, [], []
         os.makedirs(path)
@@ -182,7 +183,7 @@ class Writer:
             "digest": f"{self.discarded:064}",
             "mask": 15,
             "position": 0,
-            "rares": [[n, v] for n, v in enumerate(gone, self.head) if is_rare(n, v)],
+            "rares": self.rares(gone),
             "maxima": maxima,
             "histogram": np.bincount(gone).tolist(),
         }
@@ -191,6 +192,10 @@ class Writer:
         append(self.path, name, data)
         digest = blake3(data).hexdigest() if blake3 else "0" * 64
         self.named.append({"name": name, "blake3": digest})
+
+    def rares(self, gone):
+        pairs = enumerate(gone, self.head)
+        return [[n, v] for n, v in pairs if is_rare(n, v, parity=self.parity)]
 
     def commit(self, **changes):
         values = self.values[: self.count]
@@ -201,6 +206,7 @@ class Writer:
         if self.records:
             changes["previous"] = self.records[-1]["blake3"]
         changes = {"sequence": len(self.records), "digest": f"{self.count:064x}", **changes}
+        changes["parity"] = self.parity
         line = record_line(**fields(values, **changes))
         self.records.append(json.loads(line))
         append(self.path, "journal.jsonl", line)

@@ -83,8 +83,6 @@ def test_parquet_file_has_the_layout_of_the_program(pair, tmp_path, monkeypatch)
 
 def test_parquet_file_is_complete_or_absent(pair, tmp_path):
     run, _ = pair
-    with pytest.raises(ValueError, match="inside the run directory"):
-        run.to_parquet(os.path.join(run.path, "x.parquet"))
     values = random_values(42, 3000, 200)
     path = write_run(tmp_path / "holed", values, kept=[[0, 1000], [2000, 3000]])
     punch(path, 1000, 2000)
@@ -97,6 +95,33 @@ def test_parquet_file_is_complete_or_absent(pair, tmp_path):
     grundy.open_run(path).to_parquet(target, 2000, 3000)
     assert os.listdir(tmp_path / "out") == ["p"] and parquet.read_table(target).num_rows == 1000
     assert target.stat().st_mode & 0o111 == 0
+
+
+def test_parquet_file_in_a_run_directory_is_refused(pair, tmp_path, monkeypatch):
+    run, _ = pair
+    other = write_run(tmp_path / "other", random_values(43, 100, 200))
+    table = os.path.join(other, "values.npy")
+    with open(table, "rb") as file:
+        before = file.read()
+    os.symlink(other, tmp_path / "link")
+    (tmp_path / "disk").write_text("a part of the run on another disk")
+    os.symlink(tmp_path / "disk", os.path.join(other, "elsewhere"))
+    os.mkdir(os.path.join(other, "sub"))
+    names = sorted(os.listdir(other))
+    monkeypatch.chdir(other)
+    for path in [
+        os.path.join(run.path, "x.parquet"),
+        table,
+        "values.npy",
+        tmp_path / "link" / "values.npy",
+        os.path.join(other, "elsewhere"),
+        os.path.join(other, "sub", "x.parquet"),
+    ]:
+        with pytest.raises(ValueError, match="is a run directory"):
+            run.to_parquet(path)
+    with open(table, "rb") as file:
+        assert file.read() == before
+    assert sorted(os.listdir(other)) == names and os.path.islink("elsewhere")
 
 
 def test_parquet_file_that_cannot_be_written_is_named(pair, tmp_path):

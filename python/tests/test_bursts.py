@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+from fractions import Fraction
 
 import grundy
 import grundy.bursts
@@ -89,6 +90,19 @@ def test_numbers_of_numpy_do_not_overflow(tmp_path):
     assert found == list(find_bursts(run, 9, blocks=Blocks(4096, 0.5, 0)))
 
 
+def test_share_is_the_decimal_number_that_was_given(tmp_path):
+    # 7 of 100 values are at least 7 %, although 0.07 * 100 is 7.000000000000001 as a float.
+    values = np.zeros(300, np.int64)
+    values[100:107], values[200:206] = 9, 9
+    run = grundy.open_run(write_run(tmp_path / "run", values, mask=0))
+    for share in [0.07, np.float64(0.07), Fraction(7, 100)]:
+        found = list(find_bursts(run, 9, blocks=Blocks(100, share, 0)))
+        assert [(burst.begin, burst.end) for burst in found] == [(100, 200)]
+    for share in ["0.07", "7e-2", "7/100"]:
+        done = call(run.path, "--large", "3^2", "--block", "100", "--share", share, "--gap", "0")
+        assert [row.split(",")[0] for row in done.stdout.splitlines()[1:]] == ["100"]
+
+
 def test_script_prints_the_bursts(tmp_path):
     values = np.zeros(400_000, np.int64)
     values[204_800:213_100] = 200
@@ -117,18 +131,9 @@ def test_script_prints_the_bursts(tmp_path):
     assert call(run, "--large", "201").stdout.count("\n") == 1
     none = call(tmp_path / "none")
     assert (none.returncode, none.stdout) == (1, "") and "no such directory" in none.stderr
-    assert call(run, "--large", "0").returncode == 2
-
-
-def test_a_closed_pipe_is_no_error(tmp_path):
-    run = write_run(tmp_path / "run", np.zeros(5000, np.int64), mask=0)
-    script = [sys.executable, os.path.join(SCRIPTS, "bursts.py"), run]
-    with subprocess.Popen(
-        script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        process.stdout.close()
-        assert process.stderr.read() == ""
-    assert process.returncode == 0
+    for wrong in [("--large", "0"), ("--large", "2^16"), ("--gap", "-1"), ("--share", "nan")]:
+        done = call(run, *wrong)
+        assert done.returncode == 2 and wrong[0] in done.stderr and "Traceback" not in done.stderr
 
 
 def call(*arguments):

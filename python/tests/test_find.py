@@ -64,8 +64,14 @@ def test_positions_of_values(tmp_path, first):
         assert run.positions(first, end).tolist() == pairs
         inner = [(n, v) for n, v in pairs if 50 <= n < 1000]
         assert run.positions(first, end, start=50, stop=1000).tolist() == inner
-    for wrong in [(-1,), (65536,), (5, 5), (0, 65537)]:
-        with pytest.raises(ValueError, match="values are 0 to 65535"):
+    for wrong, words in [
+        ((-1,), "-1 is no nim-value"),
+        ((65536,), "65536 is no nim-value"),
+        ((0, 65537), "65536 is no nim-value"),
+        ((5, 5), "at least 5 and below 5"),
+        ((5, 0), "at least 5 and below 0"),
+    ]:
+        with pytest.raises(ValueError, match=f"{words}.*values are 0 to 65535"):
             run.positions(*wrong)
 
 
@@ -117,20 +123,22 @@ def test_range_outside_the_run_is_an_index_error(tmp_path, question, bounds):
     run = grundy.open_run(write_run(tmp_path / "r", range(100)))
     with pytest.raises(IndexError, match="100 committed values"):
         getattr(run, question)(*bounds)
-    with pytest.raises(TypeError, match="is not an integer"):
+    with pytest.raises(TypeError, match=r"5\.0 is not an integer; int\(x\) converts a float"):
         getattr(run, question)(0, 5.0)
 
 
-def test_rares_of_discarded_values_come_from_the_summary(tmp_path):
+@pytest.mark.parametrize("parity", [0, 1])
+def test_rares_of_discarded_values_come_from_the_summary(tmp_path, parity):
     values = random_values(35, 3000, 300)
-    writer = Writer(tmp_path / "r", values, segment=64, head=256, keep=200)
+    writer = Writer(tmp_path / "r", values, segment=64, head=256, keep=200, parity=parity)
     while writer.count < 3000:
         writer.step(100)
     run = grundy.open_run(writer.path)
     (_, a), (b, _) = run.kept
     assert b - a > 2000
     for start, stop in [(0, 3000), (0, a), (a, b), (a + 5, b - 5), (100, b + 1), (b, 3000), (9, 9)]:
-        assert run.rares(start, stop).tolist() == expected("rares", values, start, stop)
+        found = run.rares(start, stop).tolist()
+        assert found == expected("rares", values, start, stop, (15, 0, parity))
     for question in QUESTIONS[:-1]:
         with pytest.raises(grundy.Discarded):
             getattr(run, question)()

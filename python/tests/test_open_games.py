@@ -26,15 +26,21 @@ def run(game, values, digest, mask=7):
     return json.dumps({"game": game, "count": values, "digest": digest, "seconds": 77, **found})
 
 
-def call(directory, survey, runs=(), frontiers=(), options=()):
+def call(directory, survey, runs=(), frontiers=(), options=(), oeis=()):
     lines = {
         "survey": [COLUMNS, *survey],
         "runs": runs,
         "frontiers": ["game;values;source", *(frontiers or ["0.123;1;a book"])],
-        "oeis": ["sequence;game;shift;stated;terms", "A1;0.007;2;;1,1", "A2;0.126;0;67108864;1,0"],
+        "oeis": [
+            "sequence;game;shift;stated;terms",
+            "A1;0.007;2;;1,1",
+            "A2;0.126;0;67108864;1,0",
+            *oeis,
+        ],
     }
     for name, content in lines.items():
-        (directory / name).write_text("\n".join(content) + "\n", encoding="utf-8")
+        text = "\n".join(content) + "\n"
+        (directory / name).write_bytes(text.encode("utf-8", "surrogateescape"))
     arguments = [directory / "survey", "--runs", directory / "runs"]
     arguments += ["--frontiers", directory / "frontiers", "--program", os.environ["GRUNDY_BIN"]]
     arguments += ["--oeis", directory / "oeis", *options]
@@ -116,22 +122,52 @@ def test_a_digest_that_an_earlier_result_contradicts_is_refused(tmp_path):
     assert call(tmp_path, [surveyed("0.6", 10, "d")], runs).returncode == 1
 
 
+SOUND = run("0.6", 3000, "b")
+SURVEY = "give the CSV of 'grundy merge'"
+RUNS = "give the output of 'grundy status --json' for sound runs"
+FRONTIERS = "give a file of lines 'game;values;source'"
+OEIS = "give a file of lines 'sequence;game;shift;stated;terms'"
+
+
 @pytest.mark.parametrize(
-    "survey, runs, frontiers, message",
+    "name, lines, message",
     [
-        ([], [], [], "survey: no rows"),
-        (["0.6,none"], [], [], "a row without the column"),
-        (None, ["[]"], [], "is this the output of 'grundy status --json'?"),
-        (None, ["{}"], [], "is this the output of 'grundy status --json'?"),
-        (None, [run("0.6", 3000, "b").replace("null", "17")], [], "has failed checks"),
-        (None, [], ["0.6;1"], "without the column 'source'"),
-        (None, [], ["0.6;many;a book"], "many"),
+        ("survey", [], f"no rows; {SURVEY}"),
+        ("survey", ["0.6,none"], f"line 2: a row without the column 'checked_through'; {SURVEY}"),
+        ("survey", ["# a", surveyed("0.6", "x", "a")], "line 3: 'checked_through' is 'x' and not"),
+        (
+            "survey",
+            [surveyed("0.6", 5, "a"), surveyed("0.7", 5, "\udcff")],
+            "line 3: 'utf-8' codec",
+        ),
+        ("survey", [surveyed("0.6", 5, "a" * 140_000)], "line 2: field larger than field limit"),
+        ("survey", [surveyed("0.6", 5, "a\rb")], "line 2: new-line character"),
+        ("runs", ["", "[]"], f"line 2: no JSON object; {RUNS}"),
+        ("runs", [SOUND, "{}"], f"line 2: 'game' is not a text; {RUNS}"),
+        ("runs", [SOUND, "{"], "line 2: no JSON: Expecting property name"),
+        ("runs", ["[" * 100_000], "line 1: "),
+        ("runs", [SOUND.replace("3000", "null")], "line 1: 'count' is not a whole number"),
+        ("runs", [SOUND.replace("3000", '"3000"')], "line 1: 'count' is not a whole number"),
+        ("runs", [SOUND.replace('"0.6"', "6")], "line 1: 'game' is not a text"),
+        ("runs", [SOUND.replace("max_at", "x")], "line 1: 'max_at' is not a whole number"),
+        ("runs", [SOUND.replace('"errors": 0', '"errors": 1')], "has failed checks"),
+        (
+            "runs",
+            [SOUND.replace("null", "17")],
+            f"line 1: the run of 0.6 has failed checks; {RUNS}",
+        ),
+        ("frontiers", ["0.6;1"], f"line 2: a row without the column 'source'; {FRONTIERS}"),
+        ("frontiers", ["# a", "0.6;many;a"], f"'many' and not a whole number; {FRONTIERS}"),
+        ("oeis", ["A3;0.6;one;;1"], f"line 4: 'shift' is 'one' and not a whole number; {OEIS}"),
     ],
+    ids=range(19),
 )
-def test_unsound_inputs_are_refused(tmp_path, survey, runs, frontiers, message):
-    survey = [surveyed("0.6", 1000, "a")] if survey is None else survey
-    done = call(tmp_path, survey, runs, frontiers)
-    assert (done.returncode, done.stdout) == (1, "") and message in done.stderr
+def test_unsound_inputs_are_refused_with_file_and_line(tmp_path, name, lines, message):
+    inputs = {"survey": [surveyed("0.6", 1000, "a")], name: lines}
+    done = call(tmp_path, **inputs)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"open_games.py: '{tmp_path / name}': ")
+    assert message in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_missing_files_are_named(tmp_path):

@@ -22,9 +22,8 @@ sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "python", "test
 np = pytest.importorskip("numpy")
 matplotlib = pytest.importorskip("matplotlib")
 
-from fake_run import Writer, append, next_line, random_values, write_run  # noqa: E402
-from grundy.plot import arguments, counting, main, notation, segments, source, style  # noqa: E402
-from grundy.plot.counting import Space  # noqa: E402
+from fake_run import Writer, append, is_rare, next_line, random_values, write_run  # noqa: E402
+from grundy.plot import arguments, counting, main, segments, source, style  # noqa: E402
 from grundy.plot.kinds import (  # noqa: E402
     bursts,
     density,
@@ -47,10 +46,6 @@ SURVEY = os.path.join(ROOT, "data", "results", "octal3.csv")
 def chunks(values, size, start=0):
     for i in range(0, len(values), size):
         yield start + i, values[i : i + size]
-
-
-def is_rare(n, v, space):
-    return n == 0 or (bin(v & space.mask).count("1") + space.position * n) % 2 == 0
 
 
 def plot(capsys, *argv):
@@ -104,31 +99,6 @@ def test_records_are_those_of_the_definition(size):
                 expected.append([n, v])
         assert counting.records(chunks(values, size, 10)).tolist() == expected, seed
     assert counting.records(iter(())).shape == (0, 2)
-
-
-@pytest.mark.parametrize("space", [Space(510, 0), Space(13, 1), Space(65535, 1), Space(1, 0)])
-@pytest.mark.parametrize("start, size", [(0, 17), (0, 5000), (1, 100), (4, 99)])
-def test_rare_positions_and_totals_are_those_of_the_definition(space, start, size):
-    values = random_values(space.mask + size, 2000, 500)
-    rare = [[n, v] for n, v in enumerate(values.tolist(), start) if is_rare(n, v, space)]
-    found = counting.rare_positions(chunks(values, size, start), space, len(rare))
-    assert found.tolist() == rare
-    with pytest.raises(counting.TooMany):
-        counting.rare_positions(chunks(values, size, start), space, len(rare) - 1)
-
-    totals = counting.totals(chunks(values, size, start), space)
-    assert len(totals.common) == values.max() + 1
-    for v in range(values.max() + 1):
-        here = [n for n, w in enumerate(values.tolist(), start) if w == v]
-        assert totals.first[v] == (here[0] if here else -1)
-        assert totals.rare[v] == sum(is_rare(n, v, space) for n in here)
-        assert totals.common[v] == len(here) - totals.rare[v]
-
-
-def test_totals_without_a_space_are_common():
-    values = random_values(5, 500, 9)
-    totals = counting.totals(chunks(values, 60))
-    assert totals.rare.sum() == 0 and totals.common.tolist() == np.bincount(values).tolist()
 
 
 @pytest.mark.parametrize("top", [4, 255, 256, 900])
@@ -212,40 +182,6 @@ def test_survey_is_read():
 
 
 # The command line
-
-
-@pytest.mark.parametrize(
-    "text, value",
-    [("0", 0), ("10_000", 10**4), ("1e9", 10**9), ("1.5e3", 1500), ("2^35", 2**35),
-     ("3*2^24", 3 << 24), ("10M", 10**7), ("2.5k", 2500), ("1T", 10**12), ("0e99", 0),
-     ("18446744073709551615", 2**64 - 1)],
-)  # fmt: skip
-def test_numbers_are_those_of_the_program(text, value):
-    assert notation.number(text) == value
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "x", "-1", "1.5", "1e", "e9", "2^64", "1e20", "1.55e1", "2^", "1..2", "٣", "9^99999"],
-)
-def test_bad_numbers_are_refused(text):
-    with pytest.raises(ValueError):
-        notation.number(text)
-
-
-def test_ranges_are_half_open():
-    assert notation.half_open("1e3..2^11") == (1000, 2048)
-    for text, words in [
-        ("5", "is not a range"),
-        ("5..5", "is empty"),
-        ("6..5", "begins after its end"),
-        ("..5", "does not say where the range begins"),
-        ("5..", "does not say where the range ends"),
-        ("-5..10", "must not be negative"),
-        ("5..-10", "must not be negative"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            notation.half_open(text)
 
 
 def test_tick_labels():
@@ -427,6 +363,49 @@ def test_axis_says_where_n_0_is_drawn(run):
         assert ("n = 0 is drawn at n = 1" in axes.get_ylabel()) == expected
 
 
+# Mask, position term, and h, which depends on the rule.
+@pytest.mark.parametrize("space", [(510, 0, 0), (13, 1, 0), (510, 0, 1), (13, 1, 1)])
+@pytest.mark.parametrize("a, b", [(0, 3000), (0, 1), (1, 2000), (1500, 2999)])
+def test_common_and_rare_positions_are_those_of_the_definition(tmp_path, space, a, b):
+    mask, position, parity = space
+    values = random_values(mask, 3000, 500)
+    path = write_run(tmp_path / "run", values, mask=mask, position=position, parity=parity)
+    rare = [n for n in range(a, b) if is_rare(n, int(values[n]), *space)]
+    common = sorted(set(range(a, b)) - set(rare))
+
+    argv = [path, "--range", f"{a}..{b}", "-o", "x.png"]
+    if rare:
+        points = drawn(rares, *argv).axes[0].lines[0]
+        assert np.maximum(points.get_xdata(), 1).tolist() == np.maximum(rare, 1).tolist()
+        assert points.get_ydata().tolist() == values[rare].tolist()
+    labels = [text.get_text() for text in drawn(histogram, *argv).axes[0].get_legend().get_texts()]
+    counts = [("common", len(common)), ("rare", len(rare))]
+    assert labels == [f"{name} values: {style.number_text(n)} n" for name, n in counts if n]
+    labels = [text.get_text() for text in drawn(first, *argv).axes[0].get_legend().get_texts()]
+    of_common = len(set(values[common].tolist()))
+    only_rare = len(set(values[rare].tolist()) - set(values[common].tolist()))
+    counts = [("common", of_common), ("rare", only_rare)]
+    assert [label for label in labels if "occur" not in label] == [
+        f"{name}: {n}" for name, n in counts if n
+    ]
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="neither GRUNDY_BIN nor GRUNDY names a program")
+@pytest.mark.parametrize("game", [".106", ".005", "grundy"])  # h = 1, 1, 0
+def test_rare_positions_are_those_of_the_program(tmp_path, game):
+    path = str(tmp_path / "run")
+    subprocess.run([PROGRAM, "run", game, "--to", "3e5", "--dir", path, "-q"], check=True)
+    found = subprocess.run(
+        [PROGRAM, "find", path, "--rares", "--format", "csv", "-q"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    number = len(found.stdout.splitlines()) - 1
+    legend = drawn(histogram, path, "-o", "x.png").axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        f"common values: {300_000 - number:,} n", f"rare values: {number:,} n"
+    ]  # fmt: skip
+
+
 def test_one_record_and_one_rare_position_are_singular(tmp_path):
     path = write_run(tmp_path / "run", [3, 1, 1, 1], mask=15)  # of 3 and n = 0 the rare
     for kind, title in [(records, "n < 4: 1 record"), (rares, "n < 4: 1 rare position")]:
@@ -521,6 +500,7 @@ def check(path):
         ["values", "RUN", "-o", "RUN/x.png"],
         ["values", "RUN", "-o", "RUN/sub/x.png"],
         ["match", "RUN", "-o", "x.png", "--lags", "9000"],
+        ["match", "RUN", "-o", "x.png", "--lags", "1e9"],
         ["bursts", "RUN", "-o", "x.png", "--bin", "9000"],
         ["bursts", "RUN", "-o", "x.png", "--bin", "0"],
         ["density", "RUN", "-o", "x.png", "--log", "--range", "0..1"],
@@ -533,6 +513,12 @@ def test_usage_errors(tmp_path, capsys, monkeypatch, run, argv):
     status, out, said = plot(capsys, *[a.replace("RUN", run) for a in argv])
     assert status == 2 and out == "" and said.startswith("plot: ") and "\n" not in said.strip()
     assert os.listdir(tmp_path) == [] and sorted(os.listdir(run)) == before
+
+
+def test_one_value_is_too_few_to_compare(tmp_path, capsys, run):
+    argv = ["match", run, "--range", "0..1", "-o", tmp_path / "x.png"]
+    status, _, said = plot(capsys, *argv)
+    assert status == 2 and "the range has 1 value, too few" in said
 
 
 def test_files_in_run_directories_are_refused_through_links(tmp_path, capsys, run):
@@ -560,6 +546,31 @@ def test_errors_say_what_to_do(tmp_path, capsys, run, argv, words):
     status, _, said = plot(capsys, *argv, "-o", tmp_path / "x.png")
     assert status == 1 and words in said and ";" in said
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "kind, rows, words",
+    [
+        ("lengths", ["0,9,1", "5,12,1"], "line 3: the burst 5..12 does not follow the one before"),
+        ("lengths", ["9,9,1"], "line 2: the burst 9..9 does not follow"),
+        ("lengths", ["-4,9,1"], "line 2: the burst -4..9 does not follow"),
+        ("lengths", ["0," + "9" * 140_000 + ",1"], "line 2: field larger than field limit"),
+        ("lengths", ["0,99999999999999999999,1"], "line 2: the burst 0..99999999999999999999"),
+        ("lengths", ["0,9,"], "line 2: 'complete' is '' and not a whole number"),
+        ("periods", ["0.1,proved,0,0"], "line 2: no game has period 0 and preperiod 0"),
+        ("periods", ["0.1,proved,-3,0"], "line 2: no game has period -3"),
+        ("periods", ["0.1,proved,3,-1"], "line 2: no game has period 3 and preperiod -1"),
+        ("periods", ["0.1,proved,1" + "0" * 23 + ",0"], "line 2: no game has period 1000"),
+        ("periods", ["0.1,none,,", "0.2,proved,3,"], "line 3: 'preperiod' is '' and not a whole"),
+        ("periods", ["0.1,none"], "line 2: a row without the column 'period'"),
+    ],
+)
+def test_bad_rows_are_refused_with_file_and_line(tmp_path, capsys, kind, rows, words):
+    columns = {"lengths": "begin,end,complete", "periods": "game,status,period,preperiod"}
+    (tmp_path / "table").write_text("\n".join([columns[kind], *rows]) + "\n")
+    status, _, said = plot(capsys, kind, tmp_path / "table", "-o", tmp_path / "x.png")
+    assert status == 1 and said.startswith(f"plot: '{tmp_path / 'table'}': {words}")
+    assert "; give the " in said and said.count("\n") == 1
 
 
 def test_unwritable_file_is_an_error(tmp_path, capsys, run):
@@ -591,16 +602,21 @@ def test_damage_has_status_3(tmp_path, capsys):
 # The source
 
 
-@pytest.fixture(scope="module")
-def keeping(tmp_path_factory):
-    """A run of 5000 values of which 512..4096 are discarded, in blocks of 64, and its values."""
+@pytest.fixture(scope="module", params=[0, 1], ids=["h=0", "h=1"])
+def keeping(request, tmp_path_factory):
+    """A run of 5000 values of which 512..4096 are discarded, in blocks of 64.
+
+    Its path, its values, and which positions are rare.
+    """
     values = random_values(11, 5000, 400)
     place = tmp_path_factory.mktemp("runs") / "run"
-    writer = Writer(place, values, segment=256, head=512, keep=900)
+    writer = Writer(place, values, segment=256, head=512, keep=900, parity=request.param)
     while writer.count < 5000:
         writer.step(300)
     assert open_run(writer.path).kept == [(0, 512), (4096, 5000)]
-    return writer.path, values
+    pairs = enumerate(values.tolist())
+    rare = np.array([is_rare(n, v, parity=request.param) for n, v in pairs])
+    return writer.path, values, rare
 
 
 def keeping_source(path, *range_, known="counts"):
@@ -609,7 +625,7 @@ def keeping_source(path, *range_, known="counts"):
 
 
 def test_discarded_values_are_counted_by_block(keeping):
-    path, values = keeping
+    path, values, _ = keeping
     with keeping_source(path) as part:
         assert part.unit == 64
         for columns in (1, 7, 50, 5000):
@@ -625,29 +641,26 @@ def test_discarded_values_are_counted_by_block(keeping):
 
 @pytest.mark.parametrize("range_", [(0, 5000), (100, 3000), (0, 700), (512, 5000)])
 def test_maxima_and_rares_of_discarded_values_come_from_the_summary(keeping, range_):
-    path, values = keeping
+    path, values, rare = keeping
     a, b = range_
-    space = Space(15, 0)  # that of the run
-    whole = [(a, values[a:b])]
     option = ["--range", f"{a}..{b}"]
     with keeping_source(path, *option, known="maxima") as part:
-        found = counting.records(part.chunks(known="maxima"))
-        assert np.array_equal(found, counting.records(whole))
+        found = counting.records(part.chunks(maxima=True))
+        assert np.array_equal(found, counting.records([(a, values[a:b])]))
     with keeping_source(path, *option, known="rares") as part:
-        found = counting.rare_positions(part.chunks(known="rares"), space, 5000)
-        assert np.array_equal(found, counting.rare_positions(whole, space, 5000))
+        assert part.rares()["n"].tolist() == (a + np.flatnonzero(rare[a:b])).tolist()
 
 
 def test_histogram_of_discarded_values_has_common_and_rare_values(keeping):
-    path, values = keeping
+    path, values, is_rare_at = keeping
     with keeping_source(path) as part:
-        common, rare = histogram.classes(part, Space(15, 0))
-    expected = counting.totals([(0, values)], Space(15, 0))
-    assert np.array_equal(common, expected.common) and np.array_equal(rare, expected.rare)
+        common, rare = histogram.classes(part)
+    assert common.tolist() == np.bincount(values[~is_rare_at], minlength=400).tolist()
+    assert rare.tolist() == np.bincount(values[is_rare_at], minlength=400).tolist()
 
 
 def test_kinds_of_a_run_that_discards_values(tmp_path, capsys, keeping):
-    path, _ = keeping
+    path, _, _ = keeping
     drawn = [["density"], ["density", "--log"], ["density", "--range", "1024..2048"]]
     drawn += [["histogram"], ["bursts"], ["bursts", "--bin", "128"], ["records"], ["rares"]]
     for kind, *options in drawn:

@@ -16,6 +16,41 @@ COMMANDS = {
 }
 
 
+# Calls with every type of argument that the docstrings allow.
+CALLS = """
+from fractions import Fraction
+from pathlib import Path
+
+import grundy
+import numpy as np
+from grundy.bursts import Blocks, find_bursts
+from grundy.period import Array
+
+run = grundy.open_run(Path("r"))
+n = np.int64(3)
+value: int = run[n]
+run.values(n, n)
+run.chunks(n, n, n)
+run.zeros(n, n), run.records(n, n), run.first(n, n), run.histogram(n, n), run.rares(n, n)
+run.positions(np.uint16(5), n, start=n, stop=n)
+run.to_arrow(n, n), run.to_batches(n, n)
+run.to_parquet(Path("p"), n, n)
+for tail in (1, 0.5, Fraction(1, 2), np.float32(0.5), np.int8(1)):
+    grundy.find_period(run, tail, n, n)
+grundy.find_period(Array(Path("v.npy")))
+find_bursts(run, np.uint8(9), n, n, Blocks(n, np.float64(0.5), n))
+find_bursts(run, 9, blocks=Blocks(8, Fraction(1, 3), 0))
+"""
+
+
+def test_calls_that_the_docstrings_allow_have_types(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "calls.py").write_text(CALLS)
+    command = [sys.executable, *COMMANDS["mypy"], str(tmp_path / "calls.py")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("module", COMMANDS)
 def test_sources_are_clean(module):
     pytest.importorskip(module)

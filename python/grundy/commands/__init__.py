@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 import sys
 from typing import Callable
-
-
-def number(text: str) -> int:
-    """Parses a whole number > 0 as `grundy` does: 16777216, 2^24, 1e7, 10M, 10_000_000."""
-    if m := re.fullmatch(r"([0-9]{1,18})\^([0-9]{1,2})", text.replace("_", "")):
-        value = int(int(m[1]) ** int(m[2]))
-    elif m := re.fullmatch(r"([0-9]{1,18})(?:e([0-9]{1,2})|([kMGT]))?", text.replace("_", "")):
-        value = int(m[1]) * 10 ** (int(m[2] or 0) or {"k": 3, "M": 6, "G": 9, "T": 12}.get(m[3], 0))
-    else:
-        value = 0
-    if not 0 < value < 1 << 63:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number above 0 such as 1000000, 2^24 or 10M"
-        )
-    return value
 
 
 def has_numpy(command: str) -> bool:
@@ -39,15 +22,36 @@ def has_numpy(command: str) -> bool:
 
 
 def exit_status(main: Callable[[], int]) -> int:
-    """Calls `main` and returns the exit status of the script.
+    """Calls `main` and returns the exit status of the script: 130 after Ctrl-C.
 
-    A closed pipe is no error: its reader, such as `head`, has read enough.
+    A closed pipe is no error: its reader, such as `head`, has read enough. Other errors of stdout,
+    such as a full disk, are one line on stderr and status 1.
     """
+    name = os.path.basename(sys.argv[0])
+    if sys.stdout is None:
+        print(f"{name}: stdout is closed; redirect it to a file or a pipe", file=sys.stderr)
+        return 1
     try:
-        status = main()
-        sys.stdout.flush()
-        return status
+        try:
+            return main()
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes stdout at exit, which would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
+    except OSError as error:
+        _discard_output()
+        print(
+            f"{name}: stdout cannot be written: {error.strerror or error}; write to a file on a"
+            " disk with free space",
+            file=sys.stderr,
+        )
+        return 1
+    except KeyboardInterrupt:
+        print(f"{name}: stopped", file=sys.stderr)
+        return 130
+
+
+def _discard_output() -> None:
+    """Discards the rest of the output, because Python writes it at exit and would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,6 @@
 """`scripts/bursts.py`: prints the bursts of a run as CSV.
 
-Exit status: 0 done, 1 nothing to read, 2 usage, 3 damage.
+Exit status: 0 done, 1 nothing to read or stdout cannot be written, 2 usage, 3 damage, 130 stopped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import Damage, RunError
-from . import has_numpy, number
+from ..notation import argument_type, number, part, positive
+from . import has_numpy
 
 EPILOG = """\
 A block is loud if at least the share S of its values is large. A burst begins and ends with a loud
@@ -38,28 +39,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", metavar="DIR", help="run directory")
     parser.add_argument(
         "--large",
-        type=int,
+        type=argument_type(number),
         metavar="V",
         default=176,
         help="least large value [default: %(default)s, for Grundy's game]",
     )
     parser.add_argument(
         "--block",
-        type=number,
+        type=argument_type(positive),
         metavar="N",
         default=1 << 12,
         help="number of values in a block [default: %(default)s]",
     )
     parser.add_argument(
         "--share",
-        type=float,
+        type=argument_type(part),
         metavar="S",
-        default=0.01,
+        default="0.01",
         help="least share of large values in a loud block [default: %(default)s]",
     )
     parser.add_argument(
         "--gap",
-        type=int,
+        type=argument_type(number),
         metavar="GAP",
         default=48,
         help="maximum number of consecutive blocks of a burst that are not loud"
@@ -70,8 +71,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--large {options.large}: give a value from 1 to 65535")
     if not 0 < options.share <= 1:
         parser.error(f"--share {options.share}: give a share above 0 and up to 1, such as 0.01")
-    if options.gap < 0:
-        parser.error(f"--gap {options.gap}: give a number of blocks from 0 on")
     if not has_numpy("bursts.py"):
         return 1
     from ..bursts import Blocks, find_bursts

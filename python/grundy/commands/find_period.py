@@ -1,6 +1,7 @@
 """`scripts/find_period.py`: searches a run directory or a .npy file of nim-values for a period.
 
-Exit status: 0 observed or none, 1 nothing to read, 2 usage, 3 damage.
+Exit status: 0 observed or none, 1 nothing to read or stdout cannot be written, 2 usage, 3 damage,
+130 stopped.
 """
 
 from __future__ import annotations
@@ -10,18 +11,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from fractions import Fraction
 
 from ..errors import Damage, RunError
-from . import has_numpy, number
-
-
-def fraction(text: str) -> Fraction:
-    """Parses a number such as 0.5 or 1/3. `grundy.period.checked` checks its range."""
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError) as e:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 0.5 or 1/3") from e
+from ..notation import argument_type, part, positive
+from . import has_numpy
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,21 +28,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--tail",
-        type=fraction,
+        type=argument_type(part),
         default="1/2",
         metavar="PART",
         help="search the last PART of the table [default: %(default)s]",
     )
     parser.add_argument(
         "--window",
-        type=number,
+        type=argument_type(positive),
         default="2^24",
         metavar="N",
         help="search at most N values [default: %(default)s]",
     )
     parser.add_argument(
         "--repeats",
-        type=number,
+        type=argument_type(positive),
         default="2",
         metavar="K",
         help="require K whole periods [default: %(default)s]",
@@ -61,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         " checked_through, searched",
     )
     options = parser.parse_args(argv)
-    if not has_numpy("find_period"):
+    if not has_numpy("find_period.py"):
         return 1
     from ..period import Array, checked, describe, find_period
     from ..run import open_run
@@ -83,8 +76,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = find_period(table, options.tail, options.window, options.repeats)
         print(json.dumps(result) if options.json else describe(table, result))
     except RunError as e:
-        print(f"find_period: {e}", file=sys.stderr)
+        print(f"find_period.py: {e}", file=sys.stderr)
         return 3 if isinstance(e, Damage) else 1
-    except KeyboardInterrupt:
-        return 130
     return 0

@@ -7,13 +7,13 @@ period the program knows are left out.
 With `--comments` it prints a comment for each sequence of the OEIS that this program has computed
 further than the sequence states.
 
-Exit status: 0 done, 1 an input cannot be read or is not sound, or there is no program, 2 usage.
+Exit status: 0 done, 1 an input cannot be read or is not sound, stdout cannot be written, or there
+is no program, 2 usage, 130 stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import subprocess
@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..program import find_program
+from ..rows import Row, field, parsed_lines, parsed_rows, whole
 
 EPILOG = """\
 SURVEY is the CSV of 'grundy merge', RUNS the output of 'grundy status --json DIR...', one JSON
@@ -93,91 +94,89 @@ class Frontier(NamedTuple):
     source: str
 
 
-def rows_of(path: str, columns: set[str], kind: str, delimiter: str) -> list[dict[str, str]]:
-    """The rows of a CSV file. Raises ValueError unless each has these columns."""
-    with open(path, encoding="utf-8", newline="") as file:
-        lines = (line for line in file if not line.startswith("#"))
-        rows = list(csv.DictReader(lines, delimiter=delimiter))
-    for row in rows:
-        missing = [column for column in sorted(columns) if row.get(column) is None]
-        if missing:
-            raise ValueError(f"{path}: a row without the column '{missing[0]}'; is this {kind}?")
-    if not rows:
-        raise ValueError(f"{path}: no rows; is this {kind}?")
-    return rows
-
-
 def of_survey(path: str) -> list[Result]:
     """The games without a known period in the CSV of a survey."""
-    columns = {"game", "status", "checked_through", "digest", "max_value", "max_at", "mask"}
-    columns |= {"position", "rares", "last_rare"}
-    rows = rows_of(path, columns, "the CSV of 'grundy merge'", ",")
-    return [
-        Result(
-            row["game"],
-            int(row["checked_through"]),
-            row["digest"],
-            int(row["max_value"]),
-            int(row["max_at"]),
-            int(row["mask"], 16),
-            int(row["position"]),
-            int(row["rares"]) if row["rares"] else None,
-            int(row["last_rare"]) if row["last_rare"] else None,
-            None,
-        )
-        for row in rows
-        if row["status"] == "none"
-    ]
+    results = parsed_rows(path, "the CSV of 'grundy merge'", of_survey_row)
+    return [result for result in results if result]
+
+
+def of_survey_row(row: Row) -> Result | None:
+    """The game of a row, or None if its period is known. Raises ValueError."""
+    if field(row, "status") != "none":
+        return None
+    return Result(
+        field(row, "game"),
+        whole(row, "checked_through"),
+        field(row, "digest"),
+        whole(row, "max_value"),
+        whole(row, "max_at"),
+        whole(row, "mask", 16),
+        whole(row, "position"),
+        whole(row, "rares") if field(row, "rares") else None,
+        whole(row, "last_rare") if field(row, "last_rare") else None,
+        None,
+    )
 
 
 def of_runs(path: str) -> list[Result]:
     """The runs that `grundy status --json` describes. Raises ValueError for a damaged one."""
-    kind = "the output of 'grundy status --json'"
-    with open(path, encoding="utf-8") as file:
-        lines = [line for line in file if line.strip()]
+    kind = "the output of 'grundy status --json' for sound runs"
+    return parsed_lines(path, kind, lambda lines: map(of_run, filter(str.strip, lines)))
+
+
+def of_run(line: str) -> Result:
+    """The run that a line of `grundy status --json` describes. Raises ValueError."""
     try:
-        runs = [json.loads(line) for line in lines]
-        for run in runs:
-            if run["errors"] or run["suspect"] is not None:
-                raise ValueError(f"{path}: the run of {run['game']} has failed checks")
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: {error}; is this {kind}?") from None
-    return [
-        Result(
-            run["game"],
-            run["count"],
-            run["digest"],
-            run["max_value"],
-            run["max_at"],
-            run["mask"],
-            run["position"],
-            run["rares"] if run["mask"] else None,
-            run["last_rare"] if run["mask"] else None,
-            run["seconds"],
-        )
-        for run in runs
-    ]
+        run = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON: {error.msg} at character {error.colno}") from None
+    if not isinstance(run, dict):
+        raise ValueError("no JSON object")
+    for key in ("game", "digest"):
+        if not isinstance(run.get(key), str):
+            raise ValueError(f"{key!r} is not a text")
+    numbers = ("count", "max_value", "max_at", "mask", "position", "rares", "last_rare")
+    for key in (*numbers, "seconds", "errors"):
+        if type(run.get(key)) is not int:
+            raise ValueError(f"{key!r} is not a whole number")
+    if run["errors"] or run.get("suspect") is not None:
+        raise ValueError(f"the run of {run['game']} has failed checks")
+    return Result(
+        run["game"],
+        run["count"],
+        run["digest"],
+        run["max_value"],
+        run["max_at"],
+        run["mask"],
+        run["position"],
+        run["rares"] if run["mask"] else None,
+        run["last_rare"] if run["mask"] else None,
+        run["seconds"],
+    )
 
 
 def of_frontiers(path: str) -> dict[str, Frontier]:
     """The published frontiers of games; those of this program are left out."""
+
+    def parse(row: Row) -> tuple[str, Frontier]:
+        return field(row, "game"), Frontier(whole(row, "values"), field(row, "source"))
+
     frontiers: dict[str, Frontier] = {}
-    kind = "a file of lines 'game;values;source'"
-    for row in rows_of(path, {"game", "values", "source"}, kind, ";"):
-        if not row["source"].startswith("this program"):
-            frontier = Frontier(int(row["values"]), row["source"])
-            frontiers[row["game"]] = max(frontier, frontiers.get(row["game"], frontier))
+    for game, frontier in parsed_rows(path, "a file of lines 'game;values;source'", parse, ";"):
+        if not frontier.source.startswith("this program"):
+            frontiers[game] = max(frontier, frontiers.get(game, frontier))
     return frontiers
 
 
 def of_oeis(path: str) -> dict[str, OeisSequence]:
     """The sequences of games in the OEIS."""
+
+    def parse(row: Row) -> tuple[str, OeisSequence]:
+        stated = whole(row, "stated") if field(row, "stated") else 0
+        return field(row, "game"), OeisSequence(field(row, "sequence"), whole(row, "shift"), stated)
+
     kind = "a file of lines 'sequence;game;shift;stated;terms'"
-    rows = rows_of(path, {"sequence", "game", "shift", "stated"}, kind, ";")
-    return {
-        row["game"]: OeisSequence(row["sequence"], int(row["shift"]), int(row["stated"] or 0))
-        for row in rows
-    }
+    return dict(parsed_rows(path, kind, parse, ";"))
 
 
 def furthest(results: Iterable[Result]) -> dict[str, Result]:
@@ -340,11 +339,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         frontiers = of_frontiers(options.frontiers) if options.frontiers else {}
         oeis = of_oeis(options.oeis) if options.oeis else {}
         groups = groups_of(program, of_survey(options.survey), runs)
-        if options.comments:
-            print(comments(groups, frontiers, oeis))
-        else:
-            print("\n".join([HEADER, *(row(group, frontiers, oeis) for group in groups)]))
     except (OSError, ValueError) as error:
         print(f"open_games.py: {error}", file=sys.stderr)
         return 1
+    if options.comments:
+        print(comments(groups, frontiers, oeis))
+    else:
+        print("\n".join([HEADER, *(row(group, frontiers, oeis) for group in groups)]))
     return 0

@@ -3,7 +3,8 @@
 The run may continue meanwhile: if it discards values before they are read, the command opens the
 run again at its newest record.
 
-Exit status: 0 done, 1 nothing to read or values discarded too fast, 2 usage, 3 damage.
+Exit status: 0 done, 1 nothing to read, values discarded too fast or stdout cannot be written,
+2 usage, 3 damage, 130 stopped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Draws pictures of nim-values: `python -m grundy plot KIND RUN|GAME -o FILE`.
 
 arguments   the command line (without NumPy and matplotlib)
-notation    numbers and ranges as the program writes them
 errors      the errors that end the program with a message
 source      a run directory, or a game that the program computes
 reader      the reader of run directories

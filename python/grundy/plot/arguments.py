@@ -7,15 +7,15 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Callable, TypeVar
 
-from . import notation
+from .. import notation
+from ..files import refuse_run_directory
+from ..notation import argument_type
 from .errors import UsageError
-
-T = TypeVar("T")
 
 WIDTH, HEIGHT = 1760, 990
 LEAST_SIZE, GREATEST_SIZE = 400, 20_000
+GREATEST_LAGS = 10_000  # 1.6 GB of memory in the widest picture
 SUFFIXES = (".png", ".svg")
 
 # What each kind draws. The kind `x` is in the module `kinds/x.py`.
@@ -72,7 +72,10 @@ def parse(argv: Sequence[str], prog: str) -> Options:
         raise UsageError(
             f"{options.output!r}: the suffix of the file is its format; use .png or .svg"
         )
-    refuse_run_directory(options.output)
+    try:
+        refuse_run_directory(options.output)
+    except ValueError as e:
+        raise UsageError(str(e)) from e
     return options
 
 
@@ -85,21 +88,6 @@ def _joined(argv: Sequence[str]) -> list[str]:
         else:
             joined.append(argument)
     return joined
-
-
-def refuse_run_directory(path: str) -> None:
-    """Raises UsageError if `path` lies in a run directory or below one."""
-    folder = os.path.dirname(os.path.realpath(path))
-    while True:
-        if os.path.lexists(os.path.join(folder, "journal.jsonl")):
-            raise UsageError(
-                f"{path!r}: {folder!r} is a run directory, and only runs write there; give a file"
-                " in another directory"
-            )
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return
-        folder = parent
 
 
 class _Parser(argparse.ArgumentParser):
@@ -131,7 +119,7 @@ def _parser(prog: str) -> _Parser:
 def _add_options(sub: argparse.ArgumentParser, kind: str) -> None:
     sub.add_argument("source", metavar="SOURCE", help="run directory, game, or CSV file")
     sub.add_argument("-o", dest="output", metavar="FILE", required=True, help="file to write")
-    size = _argument(_size)
+    size = argument_type(_size)
     sub.add_argument(
         "--width", type=size, default=WIDTH, metavar="PIXELS", help=f"width [default: {WIDTH}]"
     )
@@ -143,7 +131,7 @@ def _add_options(sub: argparse.ArgumentParser, kind: str) -> None:
         return
     sub.add_argument(
         "--range",
-        type=_argument(notation.half_open),
+        type=argument_type(notation.half_open),
         metavar="A..B",
         help="range of n [default: all committed values of a run, the first 2^20 of a game]",
     )
@@ -162,26 +150,33 @@ def _add_options(sub: argparse.ArgumentParser, kind: str) -> None:
     if kind == "values":
         sub.add_argument(
             "--period",
-            type=_argument(notation.positive),
+            type=argument_type(notation.positive),
             metavar="P",
             help="mark the n with G(n + P) other than G(n)",
         )
     if kind == "match":
         sub.add_argument(
             "--lags",
-            type=_argument(notation.positive),
+            type=argument_type(_lags),
             default=0,
             metavar="P",
-            help="greatest p [default: 180]",
+            help=f"greatest p, at most {GREATEST_LAGS} [default: 180]",
         )
     if kind == "bursts":
         sub.add_argument(
             "--bin",
-            type=_argument(notation.positive),
+            type=argument_type(notation.positive),
             default=0,
             metavar="SIZE",
             help="number of n in a bin [default: a power of 2 with at most 2^14 bins]",
         )
+
+
+def _lags(text: str) -> int:
+    value = notation.positive(text)
+    if value > GREATEST_LAGS:
+        raise ValueError(f"{value} distances; use 1 to {GREATEST_LAGS}")
+    return value
 
 
 def _size(text: str) -> int:
@@ -189,15 +184,3 @@ def _size(text: str) -> int:
     if not LEAST_SIZE <= value <= GREATEST_SIZE:
         raise ValueError(f"{value} pixels; use {LEAST_SIZE} to {GREATEST_SIZE}")
     return value
-
-
-def _argument(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Returns `parse` with its ValueError as the error whose text argparse shows."""
-
-    def parsed(text: str) -> T:
-        try:
-            return parse(text)
-        except ValueError as e:
-            raise argparse.ArgumentTypeError(str(e)) from e
-
-    return parsed

@@ -8,7 +8,6 @@ lock, so a second thread gains nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,34 +16,6 @@ from .reader import BlockCounts
 
 Chunk = tuple[int, npt.NDArray[np.uint16]]
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
-VALUES = 1 << 16  # values are 0, ..., VALUES - 1
-
-
-class TooMany(Exception):
-    """There are more positions than the caller has allowed."""
-
-
-class Space(NamedTuple):
-    """A sparse space: n is rare if popcount(G(n) & mask) + position * n is even, or if n = 0."""
-
-    mask: int
-    position: int
-
-
-class Totals(NamedTuple):
-    """What one pass over the values knows of each value v.
-
-    common, rare  number of n with G(n) = v, by class; all are common without a space
-    first         least n with G(n) = v, or -1
-
-    Each has the shape (top + 1,), where top is the greatest value.
-    """
-
-    common: Ints
-    rare: Ints
-    first: Ints
 
 
 def linear_edges(a: int, b: int, columns: int, unit: int = 1) -> Ints:
@@ -122,72 +93,6 @@ def records(chunks: Iterable[Chunk]) -> Ints:
                 best = int(values[i])
                 found.append((start + i, best))
     return np.array(found, np.int64).reshape(-1, 2)
-
-
-def even_parity(space: Space) -> Bools:
-    """Returns, for each v, whether popcount(v & mask) is even; shape (VALUES,)."""
-    bits = np.arange(VALUES, dtype=np.uint32) & np.uint32(space.mask)
-    for shift in (8, 4, 2, 1):
-        bits ^= bits >> np.uint32(shift)
-    even: Bools = (bits & np.uint32(1)) == 0
-    return even
-
-
-def _rare(start: int, values: npt.NDArray[np.uint16], even: Bools, position: int) -> Bools:
-    """Returns which of a chunk are rare; shape (len(values),)."""
-    rare = even[values]
-    if position:
-        rare[1 - start % 2 :: 2] ^= True  # odd n
-    if start == 0 and len(rare):
-        rare[0] = True
-    return rare
-
-
-def rare_positions(chunks: Iterable[Chunk], space: Space, limit: int) -> Ints:
-    """Returns the (n, G(n)) of the rare positions, ascending; shape (rare positions, 2).
-
-    Raises TooMany if there are more than `limit`.
-    """
-    even = even_parity(space)
-    found, total = [], 0
-    for start, values in chunks:
-        at = np.flatnonzero(_rare(start, values, even, space.position))
-        total += len(at)
-        if total > limit:
-            raise TooMany
-        if len(at):
-            found.append(np.stack([at + start, values[at].astype(np.int64)], axis=1))
-    return np.concatenate(found) if found else np.empty((0, 2), np.int64)
-
-
-def totals(chunks: Iterable[Chunk], space: Space | None = None) -> Totals:
-    """Counts each value, common and rare apart, and finds its first position."""
-    counts = np.zeros((2, VALUES), np.int64)  # even n, odd n
-    first = np.full(VALUES, -1, np.int64)
-    zero = None  # G(0), which is rare whatever its class
-    apart = space is not None and space.position == 1
-    for start, values in chunks:
-        if start == 0 and len(values):
-            zero = int(values[0])
-        if apart:
-            for odd in (0, 1):
-                part = np.bincount(values[(odd - start) % 2 :: 2], minlength=0)
-                counts[odd, : len(part)] += part
-            here = np.bincount(values, minlength=0)
-        else:
-            here = np.bincount(values, minlength=0)
-            counts[0, : len(here)] += here
-        for v in np.flatnonzero((here > 0) & (first[: len(here)] < 0)).tolist():
-            first[v] = start + int(np.argmax(values == v))
-    every = counts.sum(axis=0)
-    rare = np.zeros(VALUES, np.int64)
-    if space is not None:
-        even = even_parity(space)
-        rare = np.where(even, counts[0], counts[1] if space.position else 0)
-        if zero is not None and not even[zero]:
-            rare[zero] += 1
-    top = int(np.flatnonzero(every).max(initial=0))
-    return Totals((every - rare)[: top + 1], rare[: top + 1], first[: top + 1])
 
 
 def matches(window: npt.NDArray[np.uint16], lags: int) -> Ints:

@@ -9,12 +9,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Callable, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ..find import ENTRY
 from ..program import find_program
+from ..rows import Row, parsed_rows
 from .arguments import Options
 from .counting import Chunk, Ints, add_blocks, by_column
 from .errors import PlotError, UsageError
@@ -34,6 +36,8 @@ NAMES = {
     "0.007": "Treblecross",
     "0.6": "Officers",
 }
+
+T = TypeVar("T")
 
 # What a run knows of the values that it has discarded.
 Known = Literal["counts", "maxima", "rares"]
@@ -59,25 +63,32 @@ class Source:
         return name_of(self.run)
 
     @property
-    def space(self) -> tuple[int, int] | None:
-        """(mask, position term) of the sparse space of the run; None if it uses none."""
-        record = self.run.last_record
-        return (record["mask"], record["position"]) if record["mask"] else None
+    def has_space(self) -> bool:
+        """Whether the run uses a sparse space, so that each position is rare or common."""
+        return bool(self.run.last_record["mask"])
+
+    def rares(self) -> npt.NDArray[np.void]:
+        """Returns the rare positions as entries with n and value; none without a sparse space."""
+        if not self.has_space:
+            return np.empty(0, ENTRY)
+        found = self.run.rares(self.a, self.b)
+        self.release()
+        return found
 
     def values(self, a: int, b: int) -> npt.NDArray[np.uint16]:
         """Returns G(a), ..., G(b - 1); shape (b - a,). Raises the errors of the reader."""
         return np.asarray(self.run.values(a, b))
 
-    def chunks(self, size: int = CHUNK, known: Known | None = None) -> Iterator[Chunk]:
+    def chunks(self, size: int = CHUNK, maxima: bool = False) -> Iterator[Chunk]:
         """Yields (start, values) for consecutive parts of [a, b), each of at most `size` values.
 
-        Discarded values are left out, except that each of their maxima or rare positions, if
-        `known` says so, is a part of its own.
+        Discarded values are left out, except that each of their maxima, if `maxima` is set, is a
+        part of its own.
         """
         read, end = 0, self.a
         for lo, hi in _retained(self.run, self.a, self.b):
-            if known and end < lo:
-                yield from self._entries(known, end, lo)
+            if maxima and end < lo:
+                yield from self._maxima(end, lo)
             for start in range(lo, hi, size):
                 values = self.values(start, min(start + size, hi))
                 yield start, values
@@ -86,12 +97,12 @@ class Source:
                     self.release()
                     read = 0
             end = hi
-        if known and end < self.b:
-            yield from self._entries(known, end, self.b)
+        if maxima and end < self.b:
+            yield from self._maxima(end, self.b)
 
-    def _entries(self, known: Known, a: int, b: int) -> Iterator[Chunk]:
-        """Yields each discarded maximum or rare position of [a, b) as a chunk."""
-        for n, value in (self.run.summary() or {})[known]:
+    def _maxima(self, a: int, b: int) -> Iterator[Chunk]:
+        """Yields each discarded maximum of [a, b) as a chunk."""
+        for n, value in (self.run.summary() or {})["maxima"]:
             if a <= n < b:
                 yield n, np.array([value], np.uint16)
 
@@ -161,6 +172,16 @@ def open_source(options: Options, beyond: int = 0, known: Known | None = None) -
         source = _part(open_run(path), options, known)
         source.b = min(source.b, count)
         yield source
+
+
+def read_rows(path: str, kind: str, parse: Callable[[Row], T]) -> list[T]:
+    """Returns what `rows.parsed_rows` does. Raises PlotError."""
+    try:
+        return parsed_rows(path, kind, parse)
+    except OSError as e:
+        raise PlotError(f"{path!r}: {e.strerror or e}; give {kind}") from e
+    except ValueError as e:
+        raise PlotError(str(e)) from e
 
 
 def open_directory(options: Options) -> Run:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from .. import counting, style
+from ... import find
+from .. import style
 from ..arguments import Options
 from ..source import open_source
 
@@ -13,22 +14,24 @@ from ..source import open_source
 def draw(options: Options) -> Figure:
     """Draws a point (value, first n), and a mark below the axis for each value that is missing."""
     with open_source(options) as source:
-        space = counting.Space(*source.space) if source.space else None
-        totals = counting.totals(source.chunks(), space)
+        first = find.first(source.chunks())
+        every = find.histogram(source.chunks())
+        rare_only = every == np.bincount(source.rares()["value"], minlength=len(every))
+        common = "common" if source.has_space else "occurs"
         a, b = source.a, source.b
         title = f"{source.name}, {style.range_text(a, b)}: first position of each value"
-    values = np.arange(len(totals.first))
-    found = totals.first >= 0
-    n = np.maximum(totals.first, 1)  # n = 0 has no place on a log axis
+    values = np.arange(len(first))
+    found = first >= 0
+    n = np.maximum(first, 1)  # n = 0 has no place on a log axis
     missing = values[~found]
 
     figure = style.new_figure(options)
     axes = style.Frame(options).axes(figure)
     size = float(np.clip(60 / np.sqrt(len(values)), 1.5, 4))
-    rare = found & (totals.rare > 0) & (totals.common == 0)
+    rare = found & rare_only
     low = max(a, 1) * 0.25
     for chosen, colour, label in (
-        (found & ~rare, style.BLUE, "common" if space else "occurs"),
+        (found & ~rare, style.BLUE, common),
         (rare, style.VERMILION, "rare"),
     ):
         if chosen.any():

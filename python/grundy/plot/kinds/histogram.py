@@ -15,8 +15,7 @@ BARS = 600  # maximum number of values that have a bar each
 def draw(options: Options) -> Figure:
     """Draws a bar for each value (or for each group of values) on a logarithmic scale."""
     with open_source(options, known="counts") as source:
-        space = counting.Space(*source.space) if source.space else None
-        common, rare = classes(source, space)
+        common, rare = classes(source)
         title = (
             f"{source.name}, {style.range_text(source.a, source.b)}: how often each value occurs"
         )
@@ -28,7 +27,7 @@ def draw(options: Options) -> Figure:
     axes = style.Frame(options).axes(figure)
     edges = [*(starts - 0.5).tolist(), float(starts[-1] + group - 0.5)]
     for counts, colour, label in (
-        (common, style.BLUE, "common values" if space else "values"),
+        (common, style.BLUE, "common values" if source.has_space else "values"),
         (rare, style.VERMILION, "rare values"),
     ):
         if counts.any():
@@ -46,7 +45,7 @@ def draw(options: Options) -> Figure:
     axes.set_ylim(0.5, max(int((common + rare).max()) * 8, 10))
     style.log_axis(axes.yaxis)
     style.linear_axis(axes.xaxis, 12)
-    if space:
+    if source.has_space:
         axes.legend(loc="upper right", ncols=2, borderaxespad=0)
     axes.set_xlabel("value" if group == 1 else f"value, in groups of {group}")
     what = "this value" if group == 1 else "a value of the group"
@@ -55,18 +54,11 @@ def draw(options: Options) -> Figure:
     return figure
 
 
-def classes(source: Source, space: counting.Space | None) -> tuple[counting.Ints, counting.Ints]:
+def classes(source: Source) -> tuple[counting.Ints, counting.Ints]:
     """Counts each value where it is common, and where it is rare; discarded values count too.
 
-    Both arrays have the same shape, and end with the greatest value.
+    Both arrays have the same shape, and end with the greatest value of `raster.greatest`.
     """
-    if source.unit == 1:
-        totals = counting.totals(source.chunks(), space)
-        return totals.common, totals.rare
-    edges = np.array([source.a, source.b])
-    every = source.count(edges, raster.greatest(source) + 1)[0]
-    rare = np.zeros(len(every), np.int64)
-    if space:
-        entries = source.run.rares(source.a, source.b)
-        rare = np.bincount(entries["value"], minlength=len(every))
+    every = source.count(np.array([source.a, source.b]), raster.greatest(source) + 1)[0]
+    rare = np.bincount(source.rares()["value"], minlength=len(every))
     return every - rare, rare

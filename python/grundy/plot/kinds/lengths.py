@@ -9,18 +9,18 @@ quarters, in the order of n, show whether the lengths change along n.
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ...rows import Row, whole
 from .. import style
 from ..arguments import Options
 from ..errors import PlotError
+from ..source import read_rows
 
-COLUMNS = ("begin", "end", "complete")
+LIMIT = 1 << 62  # all positions are less
 LONG = 1 << 20  # least length of a long burst
 LEAST = 4  # least number of long bursts
 
@@ -140,16 +140,16 @@ def _survival(axes: Axes, lengths: Lengths, colour: str, label: str) -> None:
 
 
 def read(path: str) -> tuple[Lengths, Lengths, npt.NDArray[np.bool_]]:
-    """Returns the columns begin, end and complete. Raises PlotError unless the file has them."""
-    try:
-        with open(path, encoding="ascii", newline="") as file:
-            rows = csv.DictReader(file)
-            if not set(COLUMNS) <= set(rows.fieldnames or ()):
-                raise PlotError(f"{path!r}: no table of bursts; give the output of bursts.py")
-            table = np.array([[int(row[name]) for name in COLUMNS] for row in rows], np.int64)
-    except OSError as e:
-        raise PlotError(f"{path!r}: {e.strerror}; give the output of bursts.py") from e
-    except (ValueError, TypeError, OverflowError) as e:
-        raise PlotError(f"{path!r}: not the output of bursts.py ({e}); give such a file") from e
-    begin, end, complete = table.reshape(-1, 3).T
-    return begin, end, complete.astype(bool)
+    """Returns the columns begin, end and complete. Raises PlotError unless the bursts ascend."""
+    last = 0
+
+    def burst(row: Row) -> tuple[int, int, bool]:
+        nonlocal last
+        begin, end = whole(row, "begin"), whole(row, "end")
+        if not last <= begin < end < LIMIT:
+            raise ValueError(f"the burst {begin}..{end} does not follow the one before it")
+        last = end
+        return begin, end, whole(row, "complete") != 0
+
+    begin, end, complete = zip(*read_rows(path, "the output of bursts.py", burst))
+    return np.array(begin, np.int64), np.array(end, np.int64), np.array(complete, np.bool_)

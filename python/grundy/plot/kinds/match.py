@@ -30,8 +30,8 @@ def draw(options: Options) -> Figure:
         stop = min(b, len(source.run) - lags)  # G(n + p) must be known
         if stop - a < LEAST_WINDOW:
             raise UsageError(
-                f"the range has {b - a} values, too few to compare at distances up to {lags};"
-                " give a larger --range or smaller --lags"
+                f"the range has {style.count_text(b - a, 'value')}, too few to compare at distances"
+                f" up to {lags}; give a larger --range or smaller --lags"
             )
         columns = min(frame.width, (stop - a) // LEAST_WINDOW)
         edges = counting.linear_edges(a, stop, columns)

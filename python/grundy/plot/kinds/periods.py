@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -10,15 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+from ...rows import Row, field, whole
 from .. import style
 from ..arguments import Options
 from ..errors import PlotError
+from ..source import read_rows
 
-COLUMNS = ("game", "status", "period", "preperiod")
 Games = dict[tuple[int, int], list[str]]
 
 AREA = 9  # square points of a disc for each game
 CLEAR = 5  # pixels at DPI between a name and the next name or point
+LIMIT = 10**18  # periods and preperiods are less
 NAMED = 6  # named points with the greatest periods, and with the greatest preperiods
 
 
@@ -116,20 +117,15 @@ def read(path: str) -> tuple[Counter[str], Games]:
     """
     status: Counter[str] = Counter()
     games: Games = defaultdict(list)
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = csv.DictReader(file)
-            if not set(COLUMNS) <= set(rows.fieldnames or ()):
-                raise ValueError
-            for row in rows:
-                status[row["status"]] += 1
-                if row["period"]:
-                    games[int(row["period"]), int(row["preperiod"])].append(row["game"])
-    except OSError as e:
-        raise PlotError(f"{path!r}: {e.strerror or e}; give the survey.csv of a survey") from e
-    except (csv.Error, TypeError, ValueError) as e:
-        raise PlotError(
-            f"{path!r}: not a table with the columns {', '.join(COLUMNS)}; give the survey.csv of"
-            " a survey"
-        ) from e
+
+    def count(row: Row) -> None:
+        status[field(row, "status")] += 1
+        game = field(row, "game")
+        if field(row, "period"):
+            period, preperiod = whole(row, "period"), whole(row, "preperiod")
+            if not (0 < period < LIMIT and 0 <= preperiod < LIMIT):
+                raise ValueError(f"no game has period {period} and preperiod {preperiod}")
+            games[period, preperiod].append(game)
+
+    read_rows(path, "the survey.csv of a survey", count)
     return status, games

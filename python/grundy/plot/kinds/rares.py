@@ -10,7 +10,7 @@ from ..arguments import Options
 from ..errors import PlotError
 from ..source import open_source
 
-LIMIT = 1 << 20  # maximum number of rare positions
+LIMIT = 1 << 20  # maximum number of rare positions that are drawn
 GAP = 10  # least ratio of two successive positions between which a late group begins
 LATE = 1000  # least position before such a group
 
@@ -18,18 +18,12 @@ LATE = 1000  # least position before such a group
 def draw(options: Options) -> Figure:
     """Draws the number of rare positions up to n, and below it the value at each of them."""
     with open_source(options, known="rares") as source:
-        if source.space is None:
+        if not source.has_space:
             raise PlotError(
                 f"{options.source!r}: the run uses no sparse space, so no position is rare or"
                 " common; compute more values, or draw another kind"
             )
-        space = counting.Space(*source.space)
-        try:
-            found = counting.rare_positions(source.chunks(known="rares"), space, LIMIT)
-        except counting.TooMany as e:
-            raise PlotError(
-                f"{options.source!r}: more than {LIMIT} positions are rare; give a smaller --range"
-            ) from e
+        found = source.rares()
         a, b = source.a, source.b
         number = style.count_text(len(found), "rare position")
         title = f"{source.name}, {style.range_text(a, b)}: {number}"
@@ -37,24 +31,27 @@ def draw(options: Options) -> Figure:
         raise PlotError(
             f"{options.source!r}: no position of {a}..{b} is rare; give another --range"
         )
+    if len(found) > LIMIT:
+        raise PlotError(
+            f"{options.source!r}: {len(found)} positions are rare, and at most {LIMIT} can be"
+            " drawn; give a smaller --range"
+        )
 
     figure = style.new_figure(options)
     over, under = style.Frame(options).stacked(figure, lower=0.46, gap=56)
-    n = style.n_places(found[:, 0], a, b)
+    n, values = style.n_places(found["n"], a, b), found["value"]
     over.step([*n, b], [*range(1, len(n) + 1), len(n)], where="post", color=style.VERMILION)
     over.set_yscale("log")
     over.set_ylim(0.8, max(len(n) * 2, 10))
     style.log_axis(over.yaxis)
     over.set_ylabel("rare up to n")
-    under.plot(
-        n, found[:, 1], "o", color=style.VERMILION, markersize=2.4, markeredgewidth=0, alpha=0.6
-    )
-    late = late_group(found[:, 0])
+    under.plot(n, values, "o", color=style.VERMILION, markersize=2.4, markeredgewidth=0, alpha=0.6)
+    late = late_group(found["n"])
     if len(late):
         first, last = (style.number_text(int(late[k])) for k in (0, -1))
         under.annotate(
             f"{style.number_text(len(late))} from n = {first}\nto {last}",
-            (late[0], found[-len(late) :, 1].mean()),
+            (late[0], values[-len(late) :].mean()),
             xytext=(-9, 0),
             textcoords="offset points",
             ha="right",
@@ -68,7 +65,7 @@ def draw(options: Options) -> Figure:
         axes.grid(True, color=style.PALE, linewidth=0.5)
         axes.set_axisbelow(True)
     over.annotate(
-        f"the last at n = {style.number_text(int(found[-1, 0]))}",
+        f"the last at n = {style.number_text(int(found['n'][-1]))}",
         (n[-1], len(n)),
         xytext=(0, -9),
         textcoords="offset points",

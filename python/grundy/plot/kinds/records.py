@@ -12,7 +12,7 @@ from ..source import open_source
 def draw(options: Options) -> Figure:
     """Draws the greatest value up to n as steps, with a point at each record."""
     with open_source(options, known="maxima") as source:
-        found = counting.records(source.chunks(known="maxima"))
+        found = counting.records(source.chunks(maxima=True))
         a, b = source.a, source.b
         number = style.count_text(len(found), "record")
         title = f"{source.name}, {style.range_text(a, b)}: {number}"

@@ -1,11 +1,21 @@
-"""Parses numbers and ranges as the program does: 1e9, 2^35, 3*2^24, 10M, 10_000_000, A..B."""
+"""Parses the numbers, parts and ranges of command lines.
+
+Numbers and ranges are those of the program: 1e9, 2^35, 3*2^24, 10M, 10_000_000, A..B. A part of a
+whole is written as 0.5, 5e-1 or 1/2.
+"""
 
 from __future__ import annotations
 
+import argparse
 import re
+from fractions import Fraction
+from typing import Callable, TypeVar
+
+T = TypeVar("T")
 
 LIMIT = 1 << 64
 _SUFFIXES = {"k": 3, "K": 3, "M": 6, "G": 9, "T": 12}
+LONGEST = 64  # maximum number of characters of a number
 _HOW = "write numbers as 1000, 10_000_000, 1e9, 2^35, 3*2^24 or 10M"
 
 
@@ -17,7 +27,7 @@ def number(text: str) -> int:
     plain = text.replace("_", "")
     if plain.startswith("-"):
         raise ValueError(f"{text!r}: numbers must not be negative; {_HOW}")
-    if not plain or len(plain) > 64:
+    if not plain or len(plain) > LONGEST:
         raise ValueError(f"{text!r} is not a number; {_HOW}")
     product = 1
     for factor in plain.split("*"):
@@ -28,17 +38,15 @@ def number(text: str) -> int:
 
 
 def _factor(factor: str, text: str) -> int:
-    if re.fullmatch("[0-9]+", factor):
-        return int(factor)
     power = re.fullmatch(r"([0-9]+)\^([0-9]+)", factor)
     if power:
         base, exponent = int(power[1]), int(power[2])
         # From 2^64 on, every power of a base above 1 is too large as well.
         return int(base ** min(exponent, 64))
-    scaled = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?(?:[eE]([0-9]+)|([kKMGT]))", factor)
+    scaled = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?(?:[eE]([0-9]+)|([kKMGT]))?", factor)
     if scaled:
         fraction = (scaled[2] or "").rstrip("0")
-        exponent = int(scaled[3]) if scaled[3] else _SUFFIXES[scaled[4]]
+        exponent = int(scaled[3] or _SUFFIXES.get(scaled[4], 0))
         zeros = exponent - len(fraction)
         if zeros >= 0:
             return int(int(scaled[1] + fraction) * 10 ** min(zeros, 64))
@@ -51,6 +59,17 @@ def positive(text: str) -> int:
     if value == 0:
         raise ValueError("must be at least 1")
     return value
+
+
+def part(text: str) -> Fraction:
+    """Returns the number in `text`, such as 0.5, 5e-1 or 1/2; exact. Raises ValueError."""
+    # Without a limit of the exponent, 1e-99999999 would have a hundred million digits.
+    if len(text) <= LONGEST and re.fullmatch(r"[0-9./]+(?:[eE][+-]?[0-9]{1,3})?", text):
+        try:
+            return Fraction(text)
+        except (ValueError, ZeroDivisionError):
+            pass
+    raise ValueError(f"{text!r} is not a number such as 0.5 or 1/3")
 
 
 def half_open(text: str) -> tuple[int, int]:
@@ -75,3 +94,15 @@ def half_open(text: str) -> tuple[int, int]:
 
 def _ends(start: str) -> str:
     return "ends" if start else "begins"
+
+
+def argument_type(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Returns `parse` as a type of argparse, which shows the text of its ValueError."""
+
+    def parsed(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as e:
+            raise argparse.ArgumentTypeError(str(e)) from e
+
+    return parsed
