@@ -128,25 +128,11 @@ impl Wanted {
     }
 }
 
-/// Why a game has no sparse space.
-fn why_no_space(rule: &Rule) -> &'static str {
-    if rule.largest_heap().is_some() {
-        "its code repeats"
-    } else if !rule.has_splits() {
-        "no move leaves more than one heap"
-    } else if !rule.may_be_sparse() {
-        "a move leaves three heaps"
-    } else {
-        "a move removes more than 65,536 tokens"
-    }
-}
-
 /// Returns the first of two spaces that is not [`SparseSpace::NONE`], and notes which positions are rare. `more` is the
 /// advice where both are.
 fn chosen_space(rule: &Rule, spaces: [SparseSpace; 2], more: &str) -> Result<SparseSpace> {
     let none = "so rare positions are not defined";
-    if !solver::may_be_sparse(rule, Method::default()) {
-        let why = why_no_space(rule);
+    if let Some(why) = solver::obstacle(rule) {
         return Err(Usage(format!("{rule}: there is no sparse space, because {why}; {none}")).into());
     }
     let space = spaces.into_iter().find(|space| *space != SparseSpace::NONE);

@@ -14,6 +14,7 @@ use super::waypoints::Waypoints;
 use crate::checkpoint::journal::CommitPoint;
 use crate::error::{Error, Result};
 use crate::solver::{Method, SequenceStats, SparseSpace};
+use crate::table::files::waypoint_name;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -87,7 +88,7 @@ impl DiscardingRun<'_> {
             None => Ok(()),
             Some(i) => {
                 let (value, again) = (computed[i].into(), saved[i].into());
-                Err(Error::Differs { n: from + i as u64, value, again, how: format!("the file waypoint-{n}.bin") })
+                Err(Error::Differs { n: from + i as u64, value, again, how: format!("the file {}", waypoint_name(n)) })
             }
         }
     }

@@ -16,10 +16,9 @@ use crate::checkpoint::journal::Record;
 use crate::error::{Error, Result};
 use crate::run::{ProofSummary, RunReader, space_of};
 use crate::storage::Dir;
+use crate::table::files::WATCH;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-const NAME: &str = "watch.bin";
 
 /// Maximum length of the file, in bytes: about ten times the length of the window of Grundy's game, 48.5 million
 /// values.
@@ -66,12 +65,12 @@ pub(super) fn write(dir: &Path, view: &RunReader, mark: &Mark) -> Result<()> {
     let ProofSummary { rares, last_rare, depth, .. } = mark.proof;
     let (n1, format) = (mark.n1, FORMAT.into());
     let line = Line { format, run, count, digest, n1, rares, last_rare, depth, seal: String::new() };
-    Dir::at(dir).write_whole(NAME, &line.file(&mark.window)).map_err(Error::io("writing", dir.join(NAME)))
+    Dir::at(dir).write_whole(WATCH, &line.file(&mark.window)).map_err(Error::io("writing", dir.join(WATCH)))
 }
 
 /// Returns the saved mark; `None` unless an unaltered one was written when the run had exactly its current length.
 pub(super) fn read(dir: &Path, view: &RunReader) -> Option<Mark> {
-    let bytes = Dir::at(dir).read_at_most(NAME, MAX_BYTES).ok()?;
+    let bytes = Dir::at(dir).read_at_most(WATCH, MAX_BYTES).ok()?;
     let (line, window) = sealed_values::parse::<Line>(&bytes)?;
     if !line.belongs_to(&view.contents.last) || line.file(&window) != bytes {
         return None;

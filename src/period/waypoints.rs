@@ -11,6 +11,7 @@
 use super::sealed_values;
 use crate::error::{Error, Result};
 use crate::storage::Dir;
+use crate::table::files::{waypoint_name, waypoint_number};
 use crate::theory::nimber::index;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -51,16 +52,12 @@ impl Waypoints {
         Waypoints { dir: Dir::at(dir), run: run.into() }
     }
 
-    fn name(n: u64) -> String {
-        format!("waypoint-{n}.bin")
-    }
-
     /// Saves the last `values` before n.
     ///
     /// # Errors
     /// Errors of writing the file.
     pub(super) fn write(&self, n: u64, values: &[u16]) -> Result<()> {
-        let name = Waypoints::name(n);
+        let name = waypoint_name(n);
         self.dir.write_whole(&name, &self.bytes(n, values)).map_err(Error::io("writing", self.dir.join(&name)))
     }
 
@@ -72,8 +69,8 @@ impl Waypoints {
 
     /// The n of all valid waypoints with at least `width` values, ascending.
     pub(super) fn positions(&self, width: u64) -> Vec<u64> {
-        let number = |name: String| name.strip_prefix("waypoint-")?.strip_suffix(".bin")?.parse().ok();
-        let mut positions: Vec<u64> = self.dir.names().unwrap_or_default().into_iter().filter_map(number).collect();
+        let names = self.dir.names().unwrap_or_default();
+        let mut positions: Vec<u64> = names.iter().filter_map(|name| waypoint_number(name)).collect();
         positions.retain(|&n| self.read(n).is_some_and(|values| values.len() as u64 >= width));
         positions.sort_unstable();
         positions.dedup();
@@ -82,7 +79,7 @@ impl Waypoints {
 
     /// The last values before n; `None` unless there is an unaltered waypoint of this run.
     pub(super) fn read(&self, n: u64) -> Option<Vec<u16>> {
-        let bytes = self.dir.read_at_most(&Waypoints::name(n), MAX_BYTES).ok()?;
+        let bytes = self.dir.read_at_most(&waypoint_name(n), MAX_BYTES).ok()?;
         let (_, values) = sealed_values::parse::<Line>(&bytes)?;
         (values.len() as u64 <= n && self.bytes(n, &values) == bytes).then_some(values)
     }
@@ -171,7 +168,7 @@ mod tests {
         }
         // A file of another run, and a changed file.
         assert_eq!(Waypoints::of(home.path(), "another").read(1000), None);
-        let path = home.path().join(Waypoints::name(2000));
+        let path = home.path().join(waypoint_name(2000));
         let mut bytes = std::fs::read(&path).unwrap();
         let place = random.below(bytes.len() as u64) as usize;
         bytes[place] ^= 1;

@@ -9,7 +9,7 @@ use crate::error::{Error, KeepReason, Result};
 use crate::solver;
 use crate::solver::ends::LOOKBACKS;
 use crate::storage::Dir;
-use crate::table::{self, HEADER, Width};
+use crate::table::{self, HEADER, Width, files};
 use crate::theory::rule::Rule;
 use std::path::Path;
 
@@ -22,9 +22,9 @@ pub(super) fn check_unoccupied(dir: &Dir) -> Result<()> {
     let ours = |name: &str| {
         let name = name.strip_suffix(".part").unwrap_or(name);
         let names =
-            [table::VALUES, table::ESCAPES, journal::NAME, counts::NAME, "holes.tmp", "watch.bin", "lost+found"];
+            [table::VALUES, table::ESCAPES, journal::NAME, counts::NAME, "holes.tmp", files::WATCH, "lost+found"];
         names.contains(&name)
-            || ["snapshot-", "waypoint-", "quarantine-", "."].iter().any(|start| name.starts_with(start))
+            || ["snapshot-", files::WAYPOINT, "quarantine-", "."].iter().any(|start| name.starts_with(start))
     };
     let names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
     match names.into_iter().find(|name| !ours(name)) {

@@ -16,7 +16,7 @@ use crate::error::{Damage, Error, Result};
 use crate::solver::{self, Solver};
 use crate::storage::Dir;
 use crate::table::digest::SEGMENT;
-use crate::table::{self, Extent, HEADER, Table, Width};
+use crate::table::{self, Extent, HEADER, Table, Width, files};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use std::ops::Range;
@@ -327,10 +327,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
     /// rollback left without the values before them.
     fn remove_waypoints(&self, count: u64) -> Result<()> {
         let dir = self.context.dir;
-        let is_after = |name: &str| {
-            let n = name.strip_prefix("waypoint-").and_then(|rest| rest.strip_suffix(".bin")?.parse::<u64>().ok());
-            n.is_some_and(|n| n > count)
-        };
+        let is_after = |name: &str| files::waypoint_number(name).is_some_and(|n| n > count);
         let names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
         names
             .iter()

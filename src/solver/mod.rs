@@ -127,7 +127,23 @@ pub fn lookback(rule: &Rule, last_rare: u64) -> u64 {
 /// rules without splits, as many as the largest removal.
 #[must_use]
 pub fn may_be_sparse(rule: &Rule, method: Method) -> bool {
-    method != Method::Definition && rule.may_be_sparse() && rule.max_remove() <= LONGEST_REMOVAL
+    method != Method::Definition && obstacle(rule).is_none()
+}
+
+/// Why the solver can never use a sparse space for a game, as a clause; `None` if it can.
+#[must_use]
+pub fn obstacle(rule: &Rule) -> Option<&'static str> {
+    if !rule.has_splits() {
+        Some("no move leaves more than one heap")
+    } else if rule.largest_heap().is_some() {
+        Some("the code of the game repeats")
+    } else if !rule.may_be_sparse() {
+        Some("a move leaves three heaps")
+    } else if rule.max_remove() > LONGEST_REMOVAL {
+        Some("a move removes more than 65,536 tokens")
+    } else {
+        None
+    }
 }
 
 /// The sparse space in use after all of `past`, none of which is discarded. It depends on the game and the number of

@@ -5,7 +5,7 @@
 
 use super::choice::{BestSpace, WORTH};
 use super::engine::Engine;
-use super::{Method, Solver, SparseSpace, may_be_sparse};
+use super::{Method, Solver, SparseSpace, obstacle};
 use std::fmt;
 
 /// How a solver computes the next values, and why.
@@ -51,9 +51,9 @@ impl Solver {
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         let (engine, reason) = match &self.engine {
-            Engine::Definition(_) => ("definition", self.why_definition()),
+            Engine::Definition(_) => ("definition", self.why_no_space()),
             Engine::Exhaustive(_) => ("comparison of all pairs of bytes", self.why_no_space()),
-            Engine::PairSets(_) => ("sets of the values of all pairs", self.why_pair_sets()),
+            Engine::PairSets(_) => ("sets of the values of all pairs", self.why_no_space()),
             Engine::Wide(_) if self.space() == SparseSpace::NONE => {
                 ("comparison of all pairs of 16-bit values", self.why_no_space())
             }
@@ -63,25 +63,14 @@ impl Solver {
         Strategy { engine, space: self.space(), reason }
     }
 
-    fn why_definition(&self) -> String {
-        let reason = match self.method {
-            Method::Definition => "the definition is required",
-            Method::Sparse(_) => "no move leaves more than one heap",
-        };
-        reason.to_owned()
-    }
-
-    fn why_pair_sets(&self) -> String {
-        let reason = match self.rule.largest_heap() {
-            Some(_) => "the code of the game repeats",
-            None => "a move leaves three heaps",
-        };
-        reason.to_owned()
-    }
-
     fn why_no_space(&self) -> String {
+        if self.method == Method::Definition {
+            return "the definition is required".to_owned();
+        }
+        if let Some(obstacle) = obstacle(&self.rule) {
+            return obstacle.to_owned();
+        }
         match self.review.best {
-            _ if !may_be_sparse(&self.rule, self.method) => "a move removes more than 65536 tokens".to_owned(),
             None => format!("a sparse space is sought at {} values", self.review.due_at),
             Some(BestSpace { space, .. }) if space == SparseSpace::NONE => "no mask gives a sparse space".to_owned(),
             Some(BestSpace { space, expected, count }) => format!(

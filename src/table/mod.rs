@@ -34,7 +34,7 @@
 mod column;
 pub mod digest;
 mod escapes;
-mod files;
+pub(crate) mod files;
 mod holes;
 mod npy;
 mod published;

@@ -58,34 +58,33 @@ impl CheckedRun {
         }
         Ok(())
     }
+}
 
-    /// Returns the parts of the range that can be checked, before and after the part that cannot, when the options of
-    /// n need values from n - `reach` on; without a range, those of the whole run.
-    pub(super) fn ranges(&self, range: Option<Range<u64>>, reach: u64) -> Result<([Range<u64>; 2], Report)> {
-        let discarded = self.view.discarded();
-        let count = self.view.len();
-        // Some n after the discarded values have options that need them.
-        let hole = if discarded.is_empty() {
-            count..count
-        } else {
-            discarded.start..discarded.end.saturating_add(reach).min(count)
-        };
-        let unchecked = (range.is_none() && !hole.is_empty()).then_some((hole.start, hole.end));
-        if let Some(range) = &range {
-            self.view.require(range.start, range.end)?;
-        }
-        let range = range.unwrap_or(0..count);
-        let n = range.start.max(hole.start);
-        if unchecked.is_none() && n < range.end.min(hole.end) {
-            return Err(Error::Discarded { from: 0, to: n, hole: (discarded.start, discarded.end), heap: Some(n) });
-        }
-        let Range { start: from, end: to } = range;
-        let (before, after) = unchecked.unwrap_or((to, to));
-        let ranges = [from..before, after..to];
-        let checked = ranges.iter().map(|range| range.end - range.start).sum();
-        let records = self.view.contents.records;
-        Ok((ranges, Report { from, to, checked, records, unchecked, kernel: None }))
+/// Returns the parts of the range that can be checked, before and after the part that cannot, when the options of n
+/// need values from n - `reach` on; without a range, those of the whole run.
+pub(super) fn ranges(view: &RunReader, range: Option<Range<u64>>, reach: u64) -> Result<([Range<u64>; 2], Report)> {
+    let discarded = view.discarded();
+    let count = view.len();
+    // Some n after the discarded values have options that need them.
+    let hole = if discarded.is_empty() {
+        count..count
+    } else {
+        discarded.start..discarded.end.saturating_add(reach).min(count)
+    };
+    let unchecked = (range.is_none() && !hole.is_empty()).then_some((hole.start, hole.end));
+    if let Some(range) = &range {
+        view.require(range.start, range.end)?;
     }
+    let range = range.unwrap_or(0..count);
+    let n = range.start.max(hole.start);
+    if unchecked.is_none() && n < range.end.min(hole.end) {
+        return Err(Error::Discarded { from: 0, to: n, hole: (discarded.start, discarded.end), heap: Some(n) });
+    }
+    let Range { start: from, end: to } = range;
+    let (before, after) = unchecked.unwrap_or((to, to));
+    let ranges = [from..before, after..to];
+    let checked = ranges.iter().map(|range| range.end - range.start).sum();
+    Ok((ranges, Report { from, to, checked, records: view.contents.records, unchecked, kernel: None }))
 }
 
 /// Opens the run with headers that agree with the journal. An active run may commit between the two reads, so headers

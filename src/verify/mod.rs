@@ -54,7 +54,7 @@ use crate::solver::{self, Method, SequenceStats, SparseSpace};
 use crate::theory::definition::{self, Sequence};
 use crate::theory::random::split_mix;
 use crate::theory::rule::Rule;
-use checked_run::{CheckedRun, open_consistent};
+use checked_run::{CheckedRun, open_consistent, ranges};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
@@ -109,7 +109,7 @@ pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
         run.space = exclusion_space(&run.view.rule, run.space)?;
         run.stats = SequenceStats::of(&run.view, run.space, &SequenceStats::default())?;
     }
-    let (ranges, report) = run.ranges(range, run.stats.last_rare() + run.view.rule.max_remove())?;
+    let (ranges, report) = ranges(&run.view, range, run.stats.last_rare() + run.view.rule.max_remove())?;
     let mut before = 0;
     for range in ranges {
         let length = range.end - range.start;
@@ -140,7 +140,7 @@ pub(crate) fn exclusion_space(rule: &Rule, space: SparseSpace) -> Result<SparseS
 /// [`exclusion()`].
 pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
     let run = CheckedRun::open(dir)?;
-    let (ranges, mut report) = run.ranges(range, solver::lookback(&run.view.rule, run.stats.last_rare()))?;
+    let (ranges, mut report) = ranges(&run.view, range, solver::lookback(&run.view.rule, run.stats.last_rare()))?;
     let is_sparse = run.view.rule.may_be_sparse();
     let other = |kernel: &str| if is_sparse { Method::Sparse(other_kernel(kernel)) } else { Method::Definition };
     let (mut kernels, mut before) = (Vec::new(), 0);
@@ -208,26 +208,9 @@ pub fn definition(
 ) -> Result<Report> {
     let view = open_consistent(dir)?;
     view.contents.require_no_torn_tail(dir)?;
-    let discarded = view.discarded();
-    let count = view.len();
     // The options of n need all values before n.
-    let checkable = if discarded.is_empty() { count } else { discarded.start };
-    let (range, unchecked) = match range {
-        Some(range) => {
-            view.require(range.start, range.end)?;
-            if range.end > checkable {
-                let n = range.end - 1;
-                let hole = (discarded.start, discarded.end);
-                return Err(Error::Discarded { from: 0, to: n, hole, heap: Some(n) });
-            }
-            (range, None)
-        }
-        None => (0..checkable, (checkable < count).then_some((checkable, count))),
-    };
-    let to = unchecked.map_or(range.end, |unchecked| unchecked.1);
-    let records = view.contents.records;
-    let mut report =
-        Report { from: range.start, to, checked: 0, records, unchecked, kernel: Some("definition".into()) };
+    let ([range, _], mut report) = ranges(&view, range, u64::MAX)?;
+    (report.checked, report.kernel) = (0, Some("definition".into()));
     if range.is_empty() {
         return Ok(report);
     }
