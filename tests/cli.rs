@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
-use support::{fails, grundy, output_of, reply, run, run_well, status, stdout_of, text};
+use support::{Home, fails, grundy, output_of, reply, run, run_well, status, stdout_of, text};
 
 fn defined(game: &str, count: usize) -> Vec<u16> {
     definition::values(&game.parse().unwrap(), count).unwrap()
@@ -576,6 +576,24 @@ fn closed_stdout_is_no_error() {
         let status = child.wait().unwrap();
         assert!(status.success() && stderr.is_empty(), "{arguments:?}: {status}: {stderr}");
     }
+}
+
+#[test]
+fn closed_stdout_changes_neither_files_nor_exit_status() {
+    let home = Home::new();
+    home.well("-q run kayles --to 30000 --dir run");
+    std::fs::OpenOptions::new().write(true).open(home.path("run/values.npy")).unwrap().set_len(5000).unwrap();
+    let unread = |line: &str| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = grundy(line.split(' '));
+        command.current_dir(home.dir()).stdout(writer).stderr(Stdio::null()).status().unwrap().code()
+    };
+    assert_eq!(unread("period kayles --certificate c.json --exceptions e.txt"), Some(0));
+    assert!(home.path("c.json").exists() && home.read("e.txt").starts_with("0 0\n3 3\n"));
+    assert_eq!((unread("status run"), unread("status run --json")), (Some(3), Some(3)));
+    assert_eq!(unread("survey --digits 1 --to 2^10 -o tables"), Some(0));
+    assert_eq!(unread("period kayles --certificate c.json --exceptions ./c.json"), Some(2));
 }
 
 /// A long run does not end because its terminal is closed or `head` has exited.

@@ -231,7 +231,7 @@ fn compare_names_the_first_range_that_differs() {
     home.well("-q run kayles --to 5000 --dir kayles");
     home.fails(1, "compare right kayles", &["grundy", "0.77", "same game"]);
     home.fails(1, "compare right nowhere", &["nowhere"]);
-    assert!(!Path::new("nowhere").exists());
+    assert!(!home.path("nowhere").exists());
 }
 
 #[test]
@@ -313,4 +313,30 @@ fn published_results_agree_with_their_manifests() {
         count += 1;
     }
     assert!(count > 0);
+}
+
+/// The files of two runs would have correct hashes in either manifest.
+#[test]
+fn two_processes_do_not_mix_their_files() {
+    let home = Home::new();
+    home.well("-q run .6 --to 30000 --dir one");
+    home.well("-q run kayles --to 30000 --dir two");
+    for round in 0..5 {
+        let barrier = std::sync::Barrier::new(2);
+        let published = |run: &str| {
+            barrier.wait();
+            home.command(&format!("-q publish {run} -o new{round}")).status.success()
+        };
+        let [one, two] = std::thread::scope(|scope| {
+            let both = ["one", "two"].map(|run| {
+                scope.spawn({
+                    let published = &published;
+                    move || published(run)
+                })
+            });
+            both.map(|thread| thread.join().unwrap())
+        });
+        assert!(one != two, "round {round}: {one}, {two}");
+        home.well(&format!("compare new{round} {}", if one { "one" } else { "two" }));
+    }
 }

@@ -11,7 +11,6 @@ use grundy::units::{Plan, UnitResult};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Barrier;
 use support::{Home, Random, grundy, start, text, wait_until};
@@ -254,6 +253,30 @@ fn concurrent_processes_do_every_unit_once() {
     assert_eq!(home.well("merge parts --format csv"), home.read("whole/survey.csv"));
     let names = std::fs::read_dir(home.path("parts")).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(names.count(), units.len() + 2, "the results, the plan and the list of games");
+}
+
+#[test]
+fn only_one_of_two_plans_enters_a_new_directory() {
+    let home = Home::new();
+    for round in 0..10 {
+        let barrier = Barrier::new(2);
+        let accepted = |parts: u64| {
+            barrier.wait();
+            let line = format!("-q units survey --digits 2 --to 2^12 --parts {parts} --in new{round}");
+            home.command(&line).status.success()
+        };
+        let [one, other] = std::thread::scope(|scope| {
+            let both = [4, 5].map(|parts| {
+                scope.spawn({
+                    let accepted = &accepted;
+                    move || accepted(parts)
+                })
+            });
+            both.map(|thread| thread.join().unwrap())
+        });
+        assert!(one != other, "round {round}: {one}, {other}");
+        home.well(&format!("units --missing new{round}"));
+    }
 }
 
 /// A run that frees values loses the units of its verification that need them.
@@ -516,5 +539,5 @@ fn plans_that_say_something_impossible_are_refused() {
     for line in ["units survey --digits 1 --parts 0", "units survey --parts 2", "units", "units verify run --parts 2"] {
         assert_eq!(home.command(line).status.code(), Some(2), "{line}");
     }
-    assert!(!Path::new("DIR").exists());
+    assert!(!home.path("DIR").exists());
 }

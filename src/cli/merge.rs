@@ -53,7 +53,7 @@ pub(crate) fn merge(args: &Args) -> Result<ExitCode> {
     for dir in &dirs {
         refuse_missing(dir)?;
     }
-    if let Some(output) = &args.output {
+    if let Some(output) = args.output.as_ref().filter(|output| output.as_path() != Path::new("-")) {
         refuse_results(output, &dirs)?;
     }
     let has_units = |dir: &&&Path| units::Plan::exists(dir);

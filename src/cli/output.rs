@@ -26,11 +26,23 @@ const BUFFER: usize = 1 << 20;
 /// How the name of a temporary file beside its target begins.
 pub(crate) const TEMPORARY: &str = ".grundy-";
 
-/// Writes a result to stdout, buffered.
+/// Writes a result to stdout, buffered. Once the reader of a pipe has gone, `body` ends at its next write, which is no
+/// error: the exit status and the files of the command do not depend on the reader.
 ///
 /// # Errors
 /// The errors of `body` and of writing to stdout.
 pub(crate) fn print(body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    match print_while_read(body) {
+        Err(error) if super::is_closed_pipe(&error) => Ok(()),
+        printed => printed,
+    }
+}
+
+/// Like [`print`], but a reader that has gone is an error, which ends a command that prints at intervals.
+///
+/// # Errors
+/// The errors of `body` and of writing to stdout.
+pub(crate) fn print_while_read(body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, Stdout(std::io::stdout().lock()));
     body(&mut out)?;
     out.flush()?;
@@ -158,6 +170,14 @@ impl Output {
     /// Whether this is the standard output.
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self.target, Target::Stdout)
+    }
+
+    /// Whether both are the same file, or both are stdout.
+    pub(crate) fn is_same(&self, other: &Output) -> bool {
+        match (&self.target, &other.target) {
+            (Target::File { real: one, .. }, Target::File { real: two, .. }) => one == two,
+            (one, two) => matches!((one, two), (Target::Stdout, Target::Stdout)) || self.typed == other.typed,
+        }
     }
 
     /// The name for messages.

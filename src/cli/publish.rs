@@ -4,6 +4,7 @@ use super::discarded::rows_of_run;
 use super::layout::{counted, fitted, machine_names};
 use super::number::number;
 use super::progress::{Meter, note};
+use super::signals::{self, Stopped};
 use super::space::which_are_rare;
 use super::{Usage, output};
 use anyhow::{Context, Result, anyhow, bail};
@@ -18,7 +19,7 @@ use grundy::table::digest::SEGMENT;
 use grundy::theory::definition::Sequence;
 use indicatif::HumanCount;
 use serde::Deserialize;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -255,8 +256,10 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
         manifest.confirmed.push(confirmation);
     }
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    let _lock = locked(dir)?;
+    refuse_occupied(dir)?;
     let mut names = tables(&run, &manifest, dir, quiet)?;
-    names.extend(pictures(&args.run, dir));
+    names.extend(pictures(&args.run, dir)?);
     output::whole_file(&dir.join("README.md"), |out| Ok(out.write_all(readme(&manifest, &names, &run).as_bytes())?))?;
     names.push("README.md".into());
     for name in &names {
@@ -277,6 +280,16 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
     output::print(|out| {
         Ok(writeln!(out, "{}: {files} about {values} of {}, {confirmed}", dir.display(), manifest.game)?)
     })
+}
+
+/// Locks a directory until the file is dropped, so that two processes do not mix their files.
+fn locked(dir: &Path) -> Result<File> {
+    let file = File::open(dir).with_context(|| format!("opening {}", dir.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: dir.into() }.into()),
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("locking {}", dir.display())),
+    }
 }
 
 /// Refuses a directory that is not empty. `publish` writes the records first and the metadata last, each by way of a
@@ -412,13 +425,19 @@ fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Resu
 }
 
 /// Draws pictures with the Python package, where it is installed; returns their names.
-fn pictures(run: &Path, dir: &Path) -> Vec<String> {
+///
+/// # Errors
+/// [`Stopped`] after a signal, which may have ended the drawing as well.
+fn pictures(run: &Path, dir: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for kind in PICTURES {
         let name = format!("{kind}.png");
         let mut command = Command::new("python3");
         command.args(["-m", "grundy", "plot", kind]).arg(run).arg("-o").arg(dir.join(&name));
         let drawn = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if signals::is_stopping() {
+            return Err(Stopped.into());
+        }
         if drawn.is_ok_and(|status| status.success()) && dir.join(&name).exists() {
             names.push(name);
         }
@@ -426,7 +445,7 @@ fn pictures(run: &Path, dir: &Path) -> Vec<String> {
     if names.is_empty() {
         note("no pictures: the Python package, or matplotlib, is not installed for python3");
     }
-    names
+    Ok(names)
 }
 
 /// The text of README.md.

@@ -24,7 +24,7 @@ const STACK: usize = 64 << 10;
 
 /// The error of a command that a signal stopped before its end; the exit status is [`STOPPED`].
 #[derive(Debug, thiserror::Error)]
-#[error("stopped by a signal; no file was written")]
+#[error("stopped by a signal; this file was not written")]
 pub(crate) struct Stopped;
 
 /// Installs the signal handlers that every command needs; called once, at the start of `main`.

@@ -161,7 +161,7 @@ pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
         super::output::whole_file(&args.output.join(name), |out| Ok(out.write_all(text.as_bytes())?))?;
     }
     let (dir, new) = (args.output.display(), outcome.completed);
-    super::output::print(|out| {
+    let printed = super::output::print(|out| {
         if args.json {
             return Ok(out.write_all(Format::Jsonl.text(records.values())?.as_bytes())?);
         }
@@ -170,9 +170,10 @@ pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
         let text =
             format!("{dir}: {games}, {new} of them new; {}; tables: survey.md and survey.csv\n", result(&records));
         Ok(out.write_all(fitted(&text).as_bytes())?)
-    })?;
+    });
     warn_of_limited(records.values());
-    Ok(ending(&outcome))
+    let status = ending(&outcome);
+    printed.map(|()| status)
 }
 
 /// The numbers of games by the result of their search.

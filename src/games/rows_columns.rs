@@ -66,5 +66,6 @@ fn numbered(part: &Shape) -> Shape {
     }
     let mut rows: Vec<Vec<u16>> = rows.into_values().collect();
     rows.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
-    Shape::new((0..).zip(&rows).flat_map(|(row, columns)| columns.iter().map(move |&c| (row, c))).collect())
+    let numbers = 0..=u16::MAX; // a shape has at most 2^16 - 1 cells
+    Shape::new(rows.iter().zip(numbers).flat_map(|(columns, row)| columns.iter().map(move |&c| (row, c))).collect())
 }

@@ -74,6 +74,7 @@ pub use table::{csv, markdown};
 
 use crate::error::{Error, Result};
 use crate::solver::Method;
+use crate::storage::File;
 use crate::theory::rule::Rule;
 use directory::{RecordFiles, open};
 pub(crate) use examination::PROOF_FACTOR;
@@ -138,6 +139,8 @@ pub struct Outcome {
     pub stopped: bool,
     /// The games that could not be examined.
     pub failed: Vec<Failure>,
+    /// The lock of the directory. Tables that are written while it is held are those of the records.
+    _lock: Option<File>,
 }
 
 /// Games that a survey could not examine, for one reason.
@@ -180,8 +183,8 @@ pub struct Means {
 ///
 /// # Errors
 /// Errors of reading and writing records; [`Error::Survey`] when the directory has other files or the plan of another
-/// survey, [`Error::Locked`] when another process writes there. Records written before an error remain. A game that
-/// cannot be examined is not an error; it is listed in [`Outcome::failed`].
+/// survey, [`Error::Locked`] when another process writes there; the lock is held until the outcome is dropped. Records
+/// written before an error remain. A game that cannot be examined is not an error; it is listed in [`Outcome::failed`].
 ///
 /// # Panics
 /// If [`Plan::new`] or [`Plan::parse`] would refuse the plan.
@@ -193,7 +196,7 @@ pub fn survey(
     progress: impl Fn(usize) + Sync,
 ) -> Result<Outcome> {
     plan.check().expect("a plan that satisfies its invariants");
-    let (dir, _lock, plan) = open(plan, dir)?;
+    let (dir, lock, plan) = open(plan, dir)?;
     let there = read(&[dir.path()])?;
     let rules = plan.mine();
     let of = rules.len();
@@ -215,5 +218,5 @@ pub fn survey(
     let (completed, failed) = surveyor.results();
     let games_failed: usize = failed.iter().map(|failure| failure.games.len()).sum();
     let stopped = found + completed + games_failed < of;
-    Ok(Outcome { found, completed, stopped, failed })
+    Ok(Outcome { found, completed, stopped, failed, _lock: Some(lock) })
 }

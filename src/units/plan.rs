@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The file name of a plan.
 pub(super) const NAME: &str = "units.plan";
@@ -28,6 +29,9 @@ pub const MAX_PARTS: u64 = 1 << 20;
 
 /// Number of hexadecimal digits of a hash in the name of a unit.
 const SHORT: usize = 16;
+
+/// Maximum time for which a process waits while another process writes a plan.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// What the units of a directory compute, and the number of parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -361,17 +365,26 @@ impl Plan {
         }
         let writing = || Error::io("writing", dir.join(NAME));
         dir.make().map_err(Error::io("making", dir.path()))?;
+        // Several processes may write plans at once. The first one to lock the file gives it the name of the plan; the
+        // others hold the lock of that file or of a new one, and see the plan.
+        let part = format!("{NAME}.part");
+        let file = dir.open(&part, Mode::Make).map_err(writing())?;
+        let begun = Instant::now();
+        while !file.lock_soon().map_err(Error::io("locking", dir.join(&part)))? {
+            if begun.elapsed() > LONGEST_WAIT {
+                return Err(Error::Locked { path: dir.path().into() });
+            }
+        }
+        if let Some(there) = Plan::find(&dir)? {
+            dir.remove(&part).map_err(writing())?;
+            return self.require(&there, &dir);
+        }
         games::write(&dir, &self.units());
-        // Several processes may write the plan at once, each under a name of its own.
-        let part = format!("{NAME}.{}.part", std::process::id());
-        dir.remove(&part).map_err(writing())?;
-        let file = dir.open(&part, Mode::New).map_err(writing())?;
+        file.set_length(0).map_err(writing())?;
         file.write_all_at(text.as_bytes(), 0).map_err(writing())?;
         file.sync_all().map_err(writing())?;
         dir.rename(&part, NAME).map_err(writing())?;
-        dir.sync().map_err(writing())?;
-        let there = Plan::find(&dir)?;
-        there.map_or(Ok(()), |there| self.require(&there, &dir))
+        dir.sync().map_err(writing())
     }
 
     pub(super) fn require(&self, there: &Plan, dir: &Dir) -> Result<()> {

@@ -128,12 +128,9 @@ impl Args {
 
     /// Whether the certificate goes to stdout.
     fn is_certificate_printed(&self) -> bool {
-        self.certificate.as_deref() == Some(Path::new(STDOUT))
+        self.certificate.as_deref().is_some_and(|path| Output::to(path).is_ok_and(|output| output.is_stdout()))
     }
 }
-
-/// The path that stands for stdout.
-const STDOUT: &str = "-";
 
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,16 +149,19 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     for path in args.certificate.iter().chain(&args.exceptions) {
         super::output::can_write(path)?;
     }
-    if args.certificate.is_some() && args.certificate == args.exceptions {
+    let output = |path: &Option<PathBuf>| path.as_deref().map(Output::to).transpose();
+    let (certificate, exceptions) = (output(&args.certificate)?, output(&args.exceptions)?);
+    if let (Some(certificate), Some(exceptions)) = (&certificate, &exceptions)
+        && certificate.is_same(exceptions)
+    {
         return Err(super::Usage("--certificate and --exceptions need different files".into()).into());
     }
-    if args.json && args.exceptions.as_deref() == Some(Path::new(STDOUT)) {
+    let are_exceptions_printed = exceptions.is_some_and(|output| output.is_stdout());
+    if args.json && are_exceptions_printed {
         let text = "with --json, stdout contains nothing but the object; write the exceptions to a file";
         return Err(super::Usage(text.into()).into());
     }
-    if args.is_certificate_printed()
-        && (args.json || args.values || args.exceptions.as_deref() == Some(Path::new(STDOUT)))
-    {
+    if args.is_certificate_printed() && (args.json || args.values || are_exceptions_printed) {
         let text = "with --certificate -, stdout contains nothing but the certificate; write it or the other to a file";
         return Err(super::Usage(text.into()).into());
     }
@@ -319,14 +319,17 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
         })
     };
     if ending == Ending::Done {
-        printed?;
-        if args.values {
+        let printed = printed.and_then(|()| {
+            if !args.values {
+                return Ok(());
+            }
             let repeat = compared(subject, finding, "no values are printed")?;
-            rows::print(subject.values, repeat, finding.max_value)?;
-        }
+            rows::print(subject.values, repeat, finding.max_value)
+        });
+        // The files do not depend on whether stdout could be written.
         write_exceptions(subject, finding, count, args)?;
         certify(subject, finding, args)?;
-        return Ok(ExitCode::SUCCESS);
+        return printed.map(|()| ExitCode::SUCCESS);
     }
     match args.dir {
         Some(_) => complain!("stopped; to resume: {}", args.command()),

@@ -160,14 +160,14 @@ impl Block {
 
 /// Prints a block. Returns its first error that is damage, or else the first one, and reports the others.
 fn print(block: Block, json: bool) -> Result<()> {
-    if json {
-        output::print(|out| Ok(out.write_all(block.text.as_bytes())?))?;
+    let printed = if json {
+        output::print_while_read(|out| Ok(out.write_all(block.text.as_bytes())?))
     } else {
-        output::styled(&block.text)?;
-    }
+        output::styled(&block.text)
+    };
     let mut errors = block.errors;
     if errors.is_empty() {
-        return Ok(());
+        return printed;
     }
     let is_damage = |error: &anyhow::Error| error.downcast_ref().map(Error::kind) == Some(Kind::Damage);
     let gravest = errors.remove(errors.iter().position(is_damage).unwrap_or(0));
