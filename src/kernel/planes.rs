@@ -95,7 +95,8 @@ impl BitPlanes {
     /// If `codes` is none of [`CODES`].
     pub(crate) fn clear(&mut self, codes: usize) {
         assert!(CODES.contains(&codes), "the number of codes must be one of CODES");
-        self.rows_mut().fill([0; LANES]);
+        // All rows, because a bit that flipped in a row that is not considered now would otherwise be read later.
+        self.rows = [[0; LANES]; MOST_ROWS];
         self.codes = codes;
     }
 
@@ -222,5 +223,23 @@ impl Lanes {
         let codes = codes.take_while(|&code| code != NONE).chain(std::iter::repeat(NONE));
         self.code[..self.held].iter_mut().zip(codes).for_each(|(row, code)| row[lane] = code);
         self.marked[lane] = NONE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bit that flipped in a row beyond the codes considered would otherwise be read once there are more of them.
+    #[test]
+    fn cleared_planes_have_no_bit_left_in_any_row() {
+        for before in CODES {
+            for codes in CODES {
+                let mut planes = BitPlanes::new(before);
+                planes.rows = [[u8::MAX; LANES]; MOST_ROWS];
+                planes.clear(codes);
+                assert_eq!(planes, BitPlanes::new(codes), "{before}, then {codes}");
+            }
+        }
     }
 }

@@ -84,7 +84,7 @@ const MAX_WINDOW_FACTOR: u64 = 16;
 /// let certificate = Certificate::parse(certificate.to_json())?;
 /// let rule = certificate.judge()?;
 /// let count = certificate.checked_through.try_into().expect("a small number");
-/// certificate.check(method, solver::values(&rule, method, count)?.as_slice())?;
+/// certificate.check(method, &solver::values(&rule, method, count)?)?;
 /// # Ok::<(), grundy::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

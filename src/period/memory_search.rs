@@ -126,7 +126,7 @@ impl MemorySearch {
     /// values before it, and so does every later look ([`MemorySearch::end`]).
     ///
     /// # Errors
-    /// [`Error::Memory`] when two bytes per value do not fit in memory.
+    /// [`Error::Memory`] when two bytes per value do not fit in memory; [`Error::Flipped`] when memory has changed.
     pub fn look(&mut self, limit: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let goal = self.finding.as_ref().map_or(FIRST_LOOK, |finding| next_look(&self.rule, finding)).min(limit);
         let is_there = self.known() >= goal || self.end.is_some() || self.compute(goal, go_on)?;
@@ -187,7 +187,10 @@ impl MemorySearch {
                 self.solver = None;
                 Err(error)
             }
-            Ok(is_complete) => Ok(is_complete),
+            Ok(is_complete) => {
+                solver.check_memory(&self.values)?;
+                Ok(is_complete)
+            }
         }
     }
 }

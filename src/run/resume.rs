@@ -231,8 +231,10 @@ impl<'c, 'a> Recovery<'c, 'a> {
 
     /// Counts the repairs of this resume in the next record.
     fn count_repairs(&mut self) {
-        self.last.errors = self.last.errors.saturating_add(self.repaired);
-        self.last.checks.add(Check::Repaired, self.repaired);
+        if self.repaired > 0 {
+            self.last.errors = self.last.errors.saturating_add(self.repaired);
+            self.last.checks.add(Check::Repaired, self.repaired);
+        }
     }
 
     /// Ends the journal at its last good record, after the table was found to agree with it; what follows was torn off

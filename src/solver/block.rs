@@ -124,7 +124,7 @@ impl Streams {
         out: &mut Vec<u16>,
     ) -> Result<()> {
         let length = self.schedule(limits.end);
-        self.forget(past.len())?;
+        self.forget(past)?;
         if length > 0 {
             self.candidates.use_threads(limits.threads);
             self.learn_when_due();
@@ -157,9 +157,9 @@ impl Streams {
     }
 
     /// Forgets the codes that no stream reads from now on.
-    fn forget(&mut self, start: u64) -> Result<()> {
-        let horizon = horizon(&self.candidates, &self.witnesses, start);
-        self.candidates.forget(start, horizon, &mut self.codes)
+    fn forget(&mut self, past: &dyn Sequence) -> Result<()> {
+        let horizon = horizon(&self.candidates, &self.witnesses, past.len());
+        self.candidates.forget(past, horizon, &mut self.codes)
     }
 
     /// Learns the lookups of both streams, when due, with all threads. This precedes the block: during a block, a

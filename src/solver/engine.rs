@@ -158,12 +158,21 @@ pub(super) fn compare_pairs(rule: &Rule, solver: &mut ExhaustiveSolver, limit: u
 }
 
 /// Appends the next values, none from position `limit` on, by the definition: one batch, short enough that the caller
-/// can stop in time.
-pub(super) fn apply_definition(rule: &Rule, values: &mut Window<u16>, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+/// can stop in time. `past` holds the values up to the end of the window.
+pub(super) fn apply_definition(
+    rule: &Rule,
+    values: &mut Window<u16>,
+    past: &dyn Sequence,
+    limit: u64,
+    out: &mut Vec<u16>,
+) -> Result<()> {
     /// Maximum number of options per batch: a fraction of a second.
     const BATCH: u64 = 1 << 26;
     /// Minimum number of options for which several threads compute one value.
     const PARALLEL: u64 = 1 << 18;
+    if !rule.has_splits() {
+        values.forget(values.end().saturating_sub(rule.max_remove()), past)?;
+    }
     let mut work = 0u64;
     while values.end() < limit && work < BATCH {
         let n = values.end();
@@ -176,9 +185,6 @@ pub(super) fn apply_definition(rule: &Rule, values: &mut Window<u16>, limit: u64
         values.push(value);
         out.push(value);
         work = work.saturating_add(16 + options);
-    }
-    if !rule.has_splits() {
-        values.forget_before(values.end().saturating_sub(rule.max_remove()));
     }
     Ok(())
 }

@@ -389,7 +389,7 @@ impl Solver {
             let before_review = limit.min(self.review.due_at);
             match &mut self.engine {
                 Engine::Definition(values) => {
-                    engine::apply_definition(&self.rule, values, before_review, out)?;
+                    engine::apply_definition(&self.rule, values, past, before_review, out)?;
                     self.work.defined += (out.len() - before) as u64;
                 }
                 Engine::Exhaustive(solver) => {

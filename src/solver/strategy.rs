@@ -44,7 +44,7 @@ impl Solver {
     /// ```
     /// use grundy::solver::{Method, Solver};
     ///
-    /// let solver = Solver::new(&"kayles".parse()?, Method::default(), None, &[])?;
+    /// let solver = Solver::new(&"kayles".parse()?, Method::default(), None, &[].as_slice())?;
     /// assert_eq!(solver.strategy().engine, "comparison of all pairs of bytes");
     /// # Ok::<(), grundy::Error>(())
     /// ```

@@ -149,10 +149,12 @@ impl Window<u16> {
         self.agrees_up_to(self.end(), past)
     }
 
-    /// Compares the values that [`Window::forget_before`] would drop with those of `past`, because no later check would
-    /// notice a change in them. Errors as in [`Window::agrees_with`].
-    pub(crate) fn evictable_agrees_with(&self, n: u64, past: &dyn Sequence) -> Result<()> {
-        self.agrees_up_to(self.start + self.evictable(n).len() as u64, past)
+    /// Allows the values before `n` to be dropped, after comparing those that are dropped now with `past`, because no
+    /// later check would notice a change in them. Errors as in [`Window::agrees_with`].
+    pub(crate) fn forget(&mut self, n: u64, past: &dyn Sequence) -> Result<()> {
+        self.agrees_up_to(self.start + self.evictable(n).len() as u64, past)?;
+        self.forget_before(n);
+        Ok(())
     }
 
     fn agrees_up_to(&self, end: u64, past: &dyn Sequence) -> Result<()> {

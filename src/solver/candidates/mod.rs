@@ -225,14 +225,14 @@ impl CandidateStream {
         self.tuning.truncate(end);
     }
 
-    /// Forgets the values that positions from `proved` on do not read, and the codes before `horizon`, which the shared
-    /// `codes` forget as well. No later check would notice a change in forgotten codes, so this first compares them
-    /// with the other copy.
+    /// Forgets the values that positions after `past`, the proved values, do not read, and the codes before `horizon`,
+    /// which the shared `codes` forget as well. No later check would notice a change in what is forgotten, so this
+    /// first compares the values with `past`, and the codes with the other copy.
     ///
     /// # Errors
-    /// [`Error::Flipped`] at the first difference.
-    pub(super) fn forget(&mut self, proved: u64, horizon: u64, codes: &mut Codes) -> Result<()> {
-        self.windows.forget_values(proved.saturating_sub(self.lookback().values));
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
+    pub(super) fn forget(&mut self, past: &dyn Sequence, horizon: u64, codes: &mut Codes) -> Result<()> {
+        self.windows.forget_values(past.len().saturating_sub(self.lookback().values), past)?;
         self.windows.forget_codes(horizon, codes, |n| self.rare_positions.contains(n))
     }
 

@@ -117,9 +117,12 @@ impl ValueWindows {
         self.values.truncate(end);
     }
 
-    /// Allows the values before `from` to be dropped.
-    pub(super) fn forget_values(&mut self, from: u64) {
-        self.values.forget_before(from);
+    /// Allows the values before `from` to be dropped, after comparing them with `past`.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`](crate::error::Error::Flipped) at the first difference, and any error of reading `past`.
+    pub(super) fn forget_values(&mut self, from: u64, past: &dyn Sequence) -> Result<()> {
+        self.values.forget(from, past)
     }
 
     /// Allows the codes before `horizon` to be dropped, here and in the other copy, after comparing those that either

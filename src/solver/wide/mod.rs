@@ -266,7 +266,7 @@ impl WideSolver {
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
         self.values.agrees_with(past)?;
-        self.head.check()?;
+        self.head.agrees_with(past)?;
         let flipped = |what| Err(Error::Flipped { what, from: 0, to: self.end() });
         if !self.rare_positions.is_intact() {
             return flipped("the list of rare positions");
@@ -304,8 +304,7 @@ impl WideSolver {
             }
         }
         let horizon = self.horizon(past);
-        self.values.evictable_agrees_with(horizon, past)?;
-        self.values.forget_before(horizon);
+        self.values.forget(horizon, past)?;
         let until = limits.end.min(self.end() + STEP.min(limits.longest as u64));
         self.learn_when_due();
         let next = Step::new(self, until, limits.threads).run(past, work)?;
@@ -404,7 +403,10 @@ impl WideSolver {
                 true
             }
             5 => flip_part(&mut self.lookups[0].unmarked.parts),
-            _ => self.head.flip(draw, bit),
+            _ => {
+                self.head.flip(draw, bit, self.values.end());
+                true
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The first values of the sequence, which the search position by position covers as smaller parts.
 
 use crate::error::{Error, Result};
-use crate::solver::checksums::hash;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::sparse_space::SparseSpace;
@@ -17,8 +16,6 @@ pub(in crate::solver) struct Head {
     values: Vec<u16>,
     /// The codes of `values`, at the same indices.
     codes: Vec<u8>,
-    /// Checksum of `values` and `codes`, taken when they are complete.
-    checksum: Option<u64>,
 }
 
 impl Head {
@@ -31,7 +28,7 @@ impl Head {
         past.read(0, &mut values[..index(past.len().min(HEAD_PARTS))])?;
         values.reverse();
         let codes = (0..HEAD_PARTS).rev().zip(&values).map(|(a, &v)| code_of(space, a, v)).collect();
-        Ok(Head { space, values, codes, checksum: None })
+        Ok(Head { space, values, codes })
     }
 
     /// Enters the values from position `end` on, as many as the head holds.
@@ -40,24 +37,21 @@ impl Head {
             self.values[index(HEAD_PARTS - 1 - n)] = value;
             self.codes[index(HEAD_PARTS - 1 - n)] = code_of(self.space, n, value);
         }
-        if self.checksum.is_none() && end >= HEAD_PARTS {
-            self.checksum = Some(self.hash());
-        }
     }
 
-    /// Compares a complete head with its checksum.
+    /// Compares the head with the first values of `past`.
     ///
     /// # Errors
-    /// [`Error::Flipped`] when they differ.
-    pub(in crate::solver) fn check(&self) -> Result<()> {
-        if self.checksum.is_some_and(|checksum| self.hash() != checksum) {
-            return Err(Error::Flipped { what: "the head of the table", from: 0, to: HEAD_PARTS });
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
+    pub(in crate::solver) fn agrees_with(&self, past: &dyn Sequence) -> Result<()> {
+        let mut first = vec![0; index(past.len().min(HEAD_PARTS))];
+        past.read(0, &mut first)?;
+        let ours = self.values.iter().rev().zip(self.codes.iter().rev());
+        let is_same = |(a, (&value, ours)): (u64, (&u16, _))| ours == (&value, &code_of(self.space, a, value));
+        match (0..).zip(first.iter().zip(ours)).find(|&part| !is_same(part)) {
+            None => Ok(()),
+            Some((a, _)) => Err(Error::Flipped { what: "the head of the table", from: a, to: a + 1 }),
         }
-        Ok(())
-    }
-
-    fn hash(&self) -> u64 {
-        hash((&self.values, &self.codes))
     }
 
     /// G(a) for a below [`HEAD_PARTS`].
@@ -77,16 +71,15 @@ impl Head {
         &self.codes[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)]
     }
 
-    /// Flips a bit; returns whether a check would find it.
+    /// Flips a bit of one of the first `end` values, or of its code.
     #[cfg(test)]
-    pub(in crate::solver) fn flip(&mut self, draw: u64, bit: u8) -> bool {
-        let i = index(draw) % self.values.len();
+    pub(in crate::solver) fn flip(&mut self, draw: u64, bit: u8, end: u64) {
+        let i = index(HEAD_PARTS - 1 - draw / 2 % end.min(HEAD_PARTS));
         if draw.is_multiple_of(2) {
             self.values[i] ^= u16::from(bit);
         } else {
             self.codes[i] ^= bit;
         }
-        self.checksum.is_some()
     }
 }
 

@@ -162,9 +162,7 @@ impl Witnesses {
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn forget(&mut self, past: &dyn Sequence) -> Result<()> {
         let horizon = self.end().saturating_sub(LOOKBACK + self.rule.max_remove());
-        self.recent.evictable_agrees_with(horizon, past)?;
-        self.recent.forget_before(horizon);
-        Ok(())
+        self.recent.forget(horizon, past)
     }
 
     /// Forgets the values from `end` on.
@@ -180,7 +178,7 @@ impl Witnesses {
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub(super) fn check_memory(&self, codes: &Codes, past: &dyn Sequence) -> Result<()> {
         self.recent.agrees_with(past)?;
-        self.head.check()?;
+        self.head.agrees_with(past)?;
         if !self.parts.is_intact() || self.rare_below != rare_below(self.space) {
             return Err(Error::Flipped { what: "the list of parts", from: 0, to: self.learning.depth });
         }
@@ -292,8 +290,8 @@ impl Witnesses {
         values[i] ^= u16::from(bit) << (draw % 8);
     }
 
-    pub(super) fn flip_head(&mut self, draw: u64, bit: u8) -> bool {
-        self.head.flip(draw, bit)
+    pub(super) fn flip_head(&mut self, draw: u64, bit: u8) {
+        self.head.flip(draw, bit, self.recent.end());
     }
 
     /// Returns false when the list is empty.
