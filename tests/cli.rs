@@ -593,6 +593,9 @@ fn closed_stdout_changes_neither_files_nor_exit_status() {
     assert!(home.path("c.json").exists() && home.read("e.txt").starts_with("0 0\n3 3\n"));
     assert_eq!((unread("status run"), unread("status run --json")), (Some(3), Some(3)));
     assert_eq!(unread("survey --digits 1 --to 2^10 -o tables"), Some(0));
+    assert!(home.path("tables/survey.csv").exists() && home.path("tables/survey.md").exists());
+    assert_eq!(unread("period kayles --certificate c2.json --exceptions -"), Some(0));
+    assert!(home.path("c2.json").exists());
     assert_eq!(unread("period kayles --certificate c.json --exceptions ./c.json"), Some(2));
 }
 

@@ -288,7 +288,8 @@ fn locked(dir: &Path) -> Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::Locked { path: dir.into() }.into()),
-        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("locking {}", dir.display())),
+        // Some network file systems cannot lock a directory.
+        Err(TryLockError::Error(_)) => Ok(file),
     }
 }
 
@@ -436,7 +437,7 @@ fn pictures(run: &Path, dir: &Path) -> Result<Vec<String>> {
         command.args(["-m", "grundy", "plot", kind]).arg(run).arg("-o").arg(dir.join(&name));
         let drawn = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         if signals::is_stopping() {
-            return Err(Stopped.into());
+            return Err(Stopped).with_context(|| format!("writing {}", dir.join(&name).display()));
         }
         if drawn.is_ok_and(|status| status.success()) && dir.join(&name).exists() {
             names.push(name);

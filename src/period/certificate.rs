@@ -149,6 +149,7 @@ impl Certificate {
     ///
     /// # Errors
     /// Errors of reading the values; all of them from 0 on are read, unless `copies` has their digest.
+    /// [`Error::Certificate`] when the statements contradict each other, because memory has changed.
     pub fn new(subject: Subject<'_>, repeat: &Repeat, copies: Option<&OffsetCopies>) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
         if !repeat.exact || !window.is_none_or(|window| may_certify(subject.rule, repeat.preperiod, &window)) {

@@ -354,7 +354,11 @@ impl RunSearch<'_> {
             observer.recomputed(done, of);
             !stop.load(Ordering::Relaxed)
         };
-        let by_waypoints = self.by_waypoints(&proved, view, |done, of| go_on(observer, done, of));
+        let confirmed = |copies: &OffsetCopies| confirm(copies, proved.period, view);
+        let by_waypoints = self.by_waypoints(&proved, view, |done, of| go_on(observer, done, of)).and_then(|found| {
+            found.iter().flatten().try_for_each(confirmed)?;
+            Ok(found)
+        });
         let copies = match by_waypoints {
             Ok(Some(copies)) => Ok(copies),
             Err(error @ Error::OtherDigest { .. }) => Err(error),
@@ -363,18 +367,22 @@ impl RunSearch<'_> {
                     observer.note(&format!("the waypoints do not show the preperiod: {error}"));
                 }
                 observer.note(ALL_AGAIN);
-                proved.offset_copies(|done, of| go_on(observer, done, of))
+                proved.offset_copies(|done, of| go_on(observer, done, of)).and_then(|found| {
+                    found.iter().try_for_each(confirmed)?;
+                    Ok(found)
+                })
             }
         };
         match copies {
             Ok(None) => return Ok(false),
             Ok(Some(copies)) => {
-                confirm(&copies, repeat.period, view)?;
                 (repeat.preperiod, repeat.exact) = (copies.preperiod, true);
                 *proof = copies.proof.clone();
                 finding.copies = Some(copies);
             }
-            Err(e @ Error::Discarded { .. }) => observer.note(&format!("the preperiod is only bounded: {e}")),
+            Err(e @ (Error::Discarded { .. } | Error::Memory { .. })) => {
+                observer.note(&format!("the preperiod is only bounded: {e}"))
+            }
             Err(e) => return Err(e),
         }
         Ok(true)
@@ -427,7 +435,8 @@ impl RunSearch<'_> {
 }
 
 /// Compares what the copies show with the run, because one flipped bit in a copy would move the preperiod: the digest
-/// of the values that the proof uses, and the last difference among the values before those discarded.
+/// of the values that the proof uses, if the journal gives it, and the last difference among the values before those
+/// discarded, if there are enough of them.
 ///
 /// # Errors
 /// [`Error::OtherDigest`] and [`Error::Flipped`] when they disagree, and errors of reading the run.

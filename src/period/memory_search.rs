@@ -178,20 +178,24 @@ impl MemorySearch {
             Some(solver) => solver,
             none => none.insert(Solver::new(&self.rule, self.method, None, &self.values)?),
         };
-        match solver.extend_to(&mut self.values, goal, go_on) {
+        let before = self.values.len();
+        let extended = match solver.extend_to(&mut self.values, goal, go_on) {
             Err(end @ (Error::ValueTooLarge { .. } | Error::Unlisted { .. })) => {
-                (self.solver, self.end) = (None, Some(end));
+                self.end = Some(end);
                 Ok(true)
             }
-            Err(error) => {
-                self.solver = None;
-                Err(error)
-            }
-            Ok(is_complete) => {
-                solver.check_memory(&self.values)?;
-                Ok(is_complete)
-            }
+            extended => extended,
+        };
+        if let Err(error) = solver.check_memory(&self.values) {
+            // The values may be wrong.
+            self.values.truncate(before);
+            (self.solver, self.end) = (None, None);
+            return Err(error);
         }
+        if extended.is_err() || self.end.is_some() {
+            self.solver = None;
+        }
+        extended
     }
 }
 

@@ -56,8 +56,8 @@ pub(super) struct Room {
     pub(super) free: Option<u64>,
 }
 
-/// Refuses a run that does not fit the disk, before anything is written. A smaller `--keep` that the error suggests is
-/// at least `lookback`.
+/// Refuses a run that does not fit the disk, before anything is written. `last` is the last record of the run. A
+/// smaller `--keep` that the error suggests is at least `lookback`.
 pub(super) fn check_room(
     dir: &Dir,
     options: &Options,
@@ -80,8 +80,9 @@ pub(super) fn check_room(
     let uncommitted = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
     let is_reused = last.is_some_and(|last| last.keep.is_none());
     let available = if is_reused { available.saturating_add(uncommitted) } else { available };
-    let most = last
-        .map_or(options.keep, |last| last.keep)
+    let most = options
+        .keep
+        .or(last.and_then(|last| last.keep))
         .map_or(u64::MAX, |keep| keep.saturating_add(RETAINED_HEAD + RETENTION_SLACK));
     let values = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes());
     let needed = values.saturating_add(RESERVE);

@@ -84,7 +84,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             check_keep(dir.path(), &rule, options, keep, last.last_rare)?;
             table::check_holes(dir)?;
         }
-        let room = check_room(dir, options, Some(&last), last.width, solver::lookback(&rule, last.last_rare))?;
+        let room = check_room(dir, options, Some(&contents.last), last.width, solver::lookback(&rule, last.last_rare))?;
         context.observer.opened(&Opening::new(&rule, dir, options, last.count, room));
         let summary = match DiscardSummary::read(dir, &last) {
             Err(Error::Damage { .. }) if options.rollback => None,

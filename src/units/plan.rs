@@ -365,8 +365,8 @@ impl Plan {
         }
         let writing = || Error::io("writing", dir.join(NAME));
         dir.make().map_err(Error::io("making", dir.path()))?;
-        // Several processes may write plans at once. The first one to lock the file gives it the name of the plan; the
-        // others hold the lock of that file or of a new one, and see the plan.
+        // Several processes may write plans at once. The first to lock the file gives it the name of the plan. One that
+        // locks the file later finds the plan, and removes the file that it may have created.
         let part = format!("{NAME}.part");
         let file = dir.open(&part, Mode::Make).map_err(writing())?;
         let begun = Instant::now();

@@ -40,6 +40,8 @@ def exit_status(main: Callable[[], int]) -> int:
         _discard_output()
         return 0
     except OSError as error:
+        if error.filename is not None:
+            raise  # of another file than stdout
         _discard_output()
         print(
             f"{name}: stdout cannot be written: {error.strerror or error}; write to a file on a"

@@ -326,10 +326,10 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
             let repeat = compared(subject, finding, "no values are printed")?;
             rows::print(subject.values, repeat, finding.max_value)
         });
-        // The files do not depend on whether stdout could be written.
-        write_exceptions(subject, finding, count, args)?;
+        // Each output is written whether or not the others could be.
+        let written = write_exceptions(subject, finding, count, args);
         certify(subject, finding, args)?;
-        return printed.map(|()| ExitCode::SUCCESS);
+        return written.and(printed).map(|()| ExitCode::SUCCESS);
     }
     match args.dir {
         Some(_) => complain!("stopped; to resume: {}", args.command()),
