@@ -1,4 +1,5 @@
-//! One of the two copies: a solver that retains the first and the last of its values.
+//! A copy of a sequence, computed again by a solver that retains the first and the last of its values. A preperiod is
+//! found by two copies, one period apart.
 
 use crate::error::Result;
 use crate::run::ProofSummary;
@@ -7,7 +8,7 @@ use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 
-/// One of the two copies.
+/// A copy of a sequence that is computed again.
 pub(super) struct OffsetCopy {
     solver: Solver,
     pub(super) values: Ends,
