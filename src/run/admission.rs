@@ -1,7 +1,7 @@
 //! Refuses a run that cannot succeed, before anything is written: a directory with files of others, too little disk
 //! space, a `--keep` below the lookback of the solver.
 
-use super::Options;
+use super::options::Options;
 use crate::checkpoint::commit::{RETAINED_HEAD, RETENTION_SLACK};
 use crate::checkpoint::counts;
 use crate::checkpoint::journal::{self, Record};

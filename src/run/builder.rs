@@ -1,8 +1,11 @@
 //! [`Run`]: the options of a run, set one by one, and its start.
 
+use super::context::{Context, Prepared};
 use super::create::random_seed;
+use super::observer::{Observer, Outcome};
+use super::options::{Options, RunPolicy};
+use super::prepare::prepare;
 use super::retry::{record_check_failure, retry_failed_checks};
-use super::{Context, Observer, Options, Outcome, Prepared, RunPolicy, prepare};
 use crate::error::{Error, Result};
 use crate::solver::Method;
 use crate::storage::Dir;

@@ -1,9 +1,10 @@
 //! Creates a run: decides the width of its table, and writes its first record.
 
 use super::admission::{check_keep, check_room};
+use super::context::{Context, Prepared};
 use super::main_loop::OpenRun;
+use super::observer::{Opening, Outcome, Progress};
 use super::spot_checks::SpotChecks;
-use super::{Context, Opening, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::Committer;
 use crate::checkpoint::journal::{Checks, Event, Journal, Record};
 use crate::checkpoint::summary::RecordStats;

@@ -1,8 +1,9 @@
 //! The main loop of a run: computes a block, checks, commits.
 
 use super::commit_clock::CommitClock;
+use super::observer::{Observer, Outcome, Progress, ProofSummary};
+use super::options::{Options, RunPolicy};
 use super::spot_checks::SpotChecks;
-use super::{Observer, Options, Outcome, Progress, ProofSummary, RunPolicy};
 use crate::checkpoint::commit::{Batch, has_discardable};
 use crate::checkpoint::journal::{Check, Checks};
 use crate::checkpoint::summary::RecordStats;

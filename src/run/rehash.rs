@@ -1,6 +1,6 @@
 //! Verifies the values of a table against every commit point of the journal.
 
-use super::Observer;
+use super::observer::Observer;
 use crate::checkpoint::journal::CommitPoint;
 use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Error, Result};

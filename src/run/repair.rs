@@ -1,6 +1,6 @@
 //! Repairs a table: computes values that disagree with the journal again.
 
-use super::Context;
+use super::context::Context;
 use super::reader::known_space;
 use crate::checkpoint::journal::{CommitPoint, Record};
 use crate::checkpoint::summary::DiscardSummary;

@@ -1,13 +1,14 @@
 //! Resumes a run: loads the journal, verifies the table against it, repairs or rolls back, and starts the solver.
 
 use super::admission::{check_keep, check_room};
+use super::context::{Context, Prepared};
 use super::main_loop::OpenRun;
+use super::observer::{Observer, Opening, Outcome, Progress};
 use super::reader::{known_space, rule_of, space_of};
 use super::rehash::{Rehash, VerifiedTable};
 use super::repair::{Damaged, open_at};
 use super::spot_checks;
 use super::spot_checks::SpotChecks;
-use super::{Context, Observer, Opening, Outcome, Prepared, Progress};
 use crate::checkpoint::commit::{Committer, fill};
 use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, Record, kept};
 use crate::checkpoint::summary::DiscardSummary;

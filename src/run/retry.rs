@@ -1,6 +1,7 @@
 //! Retries a run after a failed check, and records the failure in the journal.
 
-use super::{Observer, Outcome, RunPolicy};
+use super::observer::{Observer, Outcome};
+use super::options::RunPolicy;
 use crate::checkpoint::journal::{Contents, Event, Journal, Record};
 use crate::error::{Error, Result};
 use crate::storage::Dir;

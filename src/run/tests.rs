@@ -1,22 +1,29 @@
 //! Tests of runs whose memory or whose committed values change.
 
 use super::commit_clock::CommitClock;
-use super::retry::{record_check_failure, retry_failed_checks};
+use super::context::{Context, Prepared};
+use super::main_loop::OpenRun;
+use super::prepare::prepare;
+use super::retry::{Attempt, record_check_failure, retry_failed_checks};
 use super::spot_checks::SpotChecks;
 use super::*;
 use crate::checkpoint::commit::RETAINED_HEAD;
-use crate::checkpoint::journal::Record;
-use crate::error::Damage;
+use crate::checkpoint::journal::{self, Record};
+use crate::error::{Damage, Error, Result};
 use crate::kernel::Kernel;
+use crate::solver::Method;
+use crate::storage::Dir;
 use crate::storage::testing::Memory;
 use crate::support::{Random, Tally, cases};
 use crate::table::digest::{DigestChain, SEGMENT};
+use crate::table::{self, HEADER, Width};
 use crate::theory::definition;
 use crate::theory::definition::{Appended, Sequence};
 use crate::theory::nimber::index;
-use crate::theory::rule::{Leaves, Move};
+use crate::theory::rule::{Leaves, Move, Rule};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Records the messages of a run.

@@ -1,6 +1,7 @@
 //! A run directory opened for a check: files that agree with the journal, and the ranges that can be checked.
 
-use super::{Report, Target};
+use super::report::Report;
+use super::target::Target;
 use crate::checkpoint::journal::{self, Contents};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Damage, Error, Result};

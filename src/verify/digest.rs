@@ -1,7 +1,7 @@
 //! The digest level: compares the files of a run with its journal.
 
-use super::Report;
 use super::checked_run::open_consistent;
+use super::report::Report;
 use crate::checkpoint::journal::{self, Event};
 use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Damage, Error, Result};

@@ -12,7 +12,7 @@
 //! is below the mex, hence that of some option. If it is rare at n, then n is in R and (1) finds it. If it is common at
 //! n, the option is that of a move that does not leave two heaps, or has exactly one rare part
 //! (`theory::sparse_space`), which is in R because the values before n are right; (2) finds it. *Too high*: found by
-//! (1) when the wrong value is rare at n, or when the right one is and n is still in R; found by (2) when the value is
+//! (1) when the wrong value is rare at n, because n is then in R; found by (2) when the value is
 //! one of the common options. Not found is a wrong common value above the right one that no common option has. In
 //! particular the check does not find the least common value that is not an option where a smaller rare value is right,
 //! which is what a run without witnesses would write. Finding it takes [`mod@super::recompute`]. The share of too high
@@ -24,15 +24,53 @@
 //! A wrong value at n gives wrong options to later n. So the error may name a later n, and of the values
 //! that contradict each other either one may be wrong.
 
-use super::Target;
+use super::checked_run::{CheckedRun, ranges};
+use super::report::{Report, overall};
+use super::target::{Target, compare};
 use crate::error::{Error, Result};
 use crate::kernel::{HEAPS, Kernel};
-use crate::solver::SparseSpace;
+use crate::solver::{self, SequenceStats, SparseSpace};
 use crate::theory::definition;
 use crate::theory::nimber::index;
-use crate::theory::rule::Leaves;
+use crate::theory::rule::{Leaves, Rule};
 use rayon::prelude::*;
 use std::ops::{BitXor, Range};
+use std::path::Path;
+
+/// Checks that no value of the range is that of an option with one rare part, and that the rare positions of the
+/// range have the values of the definition ([`mod@super::exclusion`]).
+///
+/// # Errors
+/// [`Error::Excluded`] and [`Error::Wrong`] at the first value that contradicts others; [`Error::NoSpace`] for a game
+/// that has no sparse space; [`Error::Damage`] when rare positions are not those of the journal; [`Error::Range`]
+/// when the range is not committed, [`Error::Discarded`] when it has an n whose options need discarded values.
+pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
+    let mut run = CheckedRun::open(dir)?;
+    if run.space == SparseSpace::NONE {
+        run.space = exclusion_space(&run.view.rule, run.space)?;
+        run.stats = SequenceStats::of(&run.view, run.space, &SequenceStats::default())?;
+    }
+    let (ranges, report) = ranges(&run.view, range, run.stats.last_rare() + run.view.rule.max_remove())?;
+    let mut before = 0;
+    for range in ranges {
+        let length = range.end - range.start;
+        check(run.target(), range, overall(&mut progress, before, report.checked))?;
+        before += length;
+    }
+    run.agree()?;
+    Ok(report)
+}
+
+/// The space in which [`exclusion()`] checks a run in `space`: that space, or else the built-in one of a named game.
+pub(crate) fn exclusion_space(rule: &Rule, space: SparseSpace) -> Result<SparseSpace> {
+    if space != SparseSpace::NONE {
+        return Ok(space);
+    }
+    match solver::choice::built_in(rule) {
+        SparseSpace::NONE => Err(Error::NoSpace { game: rule.name().into() }),
+        space => Ok(space),
+    }
+}
 
 /// Number of values checked between two reports of progress: a multiple of [`CHUNK`].
 const WAVE: u64 = 1 << 22;
@@ -103,7 +141,7 @@ fn check_rare_positions(target: Target<'_>, range: &Range<u64>) -> (u64, Result<
     let inside = target.stats.rare_positions_in(range);
     let wrong = inside.par_iter().map(|&(n, found)| {
         let expected = definition::value_at(target.rule, target.values, n)?;
-        super::compare(n, found, expected)
+        compare(n, found, expected)
     });
     (inside.len() as u64, wrong.find_first(Result::is_err).unwrap_or(Ok(())))
 }
