@@ -29,7 +29,7 @@
 //! **What is compared.** Every number is compared with the one true number, with three exceptions. These state
 //! something that is true for more than one number, and are checked as statements. A witness in `least` may be any n
 //! that satisfies the inequality. `from` of P4 may be any n1 for which the premises hold, up to the bound below.
-//! `depth` states that witnesses lie *at most* D deep. A D that is larger than necessary is a true statement, and the
+//! `depth` states that each rare value below a G(n) has a witness *at most* D deep. A D that is larger than necessary is a true statement, and the
 //! conditions on n1, n2 and the window are evaluated with it. A D that is too small is refused, with an n that has no
 //! witness within it (`period::depth`).
 //!
@@ -138,7 +138,7 @@ pub struct WindowFacts {
     pub last_rare: u64,
     /// BLAKE3 of all rare positions below n2, ascending, each as n (u64) and G(n) (u16), little-endian.
     pub rares_digest: String,
-    /// D, in tokens: every witness of an n between n1 and n2 has a smaller part of at most D.
+    /// D, in tokens: for n1 <= n < n2, each rare value below G(n) has a witness whose smaller part is at most D.
     pub depth: u64,
 }
 

@@ -135,12 +135,13 @@ impl Finding {
         }
     }
 
-    /// Returns the number of values that P1, P2 or P3 needs to prove the repetition; `None` without one, or with a
-    /// saltus above 0.
+    /// Returns a number of values that suffices to prove the repetition, if it lasts, by P1 or P3; P2 and P4 often need
+    /// fewer, but their premises also concern other properties of the values. `None` without a repetition, with a saltus
+    /// above 0, and where neither theorem applies.
     #[must_use]
     pub fn needed(&self, rule: &Rule) -> Option<u64> {
         let repeat = self.repeat.as_ref().filter(|repeat| repeat.saltus == 0)?;
         let from = repeat.preperiod.max(1);
-        [Theorem::P1, Theorem::P2, Theorem::P3].into_iter().find_map(|t| t.length(rule, from, repeat.period))
+        [Theorem::P1, Theorem::P3].into_iter().find_map(|t| t.length(rule, from, repeat.period))
     }
 }

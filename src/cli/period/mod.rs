@@ -61,7 +61,8 @@ const TASK: &str = "period";
                         determine it have been freed. 'checked_through' is the number of values searched, \
                         'searched_from' the first n searched. 'saltus' is not 0 if G(n+period) = G(n) + saltus; it \
                         is 0 for octal codes that do not repeat: none of these games is arithmetic-periodic. \
-                        'needed' is the number of values that a proof of an observed period needs. 'exceptions' is \
+                        'needed' is a number of values that suffices for a proof of an observed period, if the \
+                        repetition lasts; a game with a sparse space often needs fewer. 'exceptions' is \
                         the number of n before the preperiod that do not fit the period, 'exception_heaps' the first \
                         100 of them. 'searched_end': the last values, this many, do not occur earlier; null if there are too few \
                         values to tell.\n\n\

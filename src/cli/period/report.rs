@@ -108,13 +108,15 @@ impl Report<'_> {
         writeln!(f, "  {} {noun}: {}{more}", HumanCount(*count), list.join(", "))
     }
 
-    /// What a repetition without a proof shows, and what a proof needs.
+    /// What a repetition without a proof shows, and how many values suffice for a proof.
     fn write_observation(&self, f: &mut fmt::Formatter<'_>, repeat: &Repeat) -> fmt::Result {
         let end = HumanCount(self.finding.count - repeat.period);
         let [period, preperiod] = [repeat.period, repeat.preperiod].map(HumanCount);
-        write!(f, "  G(n + {period}) = G(n) for {preperiod} <= n < {end}; this is not a proof")?;
+        write!(f, "  G(n + {period}) = G(n) for {preperiod} <= n < {end}; this is no proof")?;
         match self.finding.needed(self.rule) {
-            Some(needed) => writeln!(f, ", which needs {} values: --to {needed}", HumanCount(needed)),
+            Some(needed) => {
+                writeln!(f, ". If the repetition lasts, {} values suffice for one: --to {needed}", HumanCount(needed))
+            }
             None => writeln!(f),
         }
     }
