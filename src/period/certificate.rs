@@ -29,9 +29,9 @@
 //! **What is compared.** Every number is compared with the one true number, with three exceptions. These state
 //! something that is true for more than one number, and are checked as statements. A witness in `least` may be any n
 //! that satisfies the inequality. `from` of P4 may be any n1 for which the premises hold, up to the bound below.
-//! `depth` states that each rare value below a G(n) has a witness *at most* D deep. A D that is larger than necessary is a true statement, and the
-//! conditions on n1, n2 and the window are evaluated with it. A D that is too small is refused, with an n that has no
-//! witness within it (`period::depth`).
+//! `depth` states that each rare value below a G(n) has a witness *at most* D deep. A D that is larger than necessary
+//! is a true statement, and the conditions on n1, n2 and the window are evaluated with it. A D that is too small is
+//! refused, with an n that has no witness within it (`period::depth`).
 //!
 //! **The bound of `from` for P4.** Let L be the lookback of the solver for the last rare position, d the greatest
 //! difference of the rule, and B = max(preperiod + L, 2 L + d, n2 - n1). A search of a whole table takes n1 <=

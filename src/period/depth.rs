@@ -2,10 +2,10 @@
 //!
 //! Let D be the depth that a certificate states. For each n of the window and each value below G(n) that is rare at n,
 //! an option with that value must exist whose smaller part is at most D; options that leave fewer than two heaps count
-//! as depth 0. P4 asks for a smaller part of at most q = max(r, D); this check is stricter, so that D has a meaning of its
-//! own. The solver finds witnesses, but it only bounds their depth from above, and the bound depends on kernel
-//! and thread count. So when the bound exceeds D, this module tries the options with smaller part at most D one by one.
-//! It shares no code with the solver's witness search, whose statement it checks.
+//! as depth 0. P4 asks for a smaller part of at most q = max(r, D); this check is stricter, so that D has a meaning of
+//! its own. The solver finds witnesses, but it only bounds their depth from above, and the bound depends on kernel and
+//! thread count. So when the bound exceeds D, this module tries the options with smaller part at most D one by one. It
+//! shares no code with the solver's witness search, whose statement it checks.
 
 use crate::error::Result;
 use crate::solver::SparseSpace;

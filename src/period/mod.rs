@@ -136,8 +136,8 @@ impl Finding {
     }
 
     /// Returns a number of values that suffices to prove the repetition, if it lasts, by P1 or P3; P2 and P4 often need
-    /// fewer, but their premises also concern other properties of the values. `None` without a repetition, with a saltus
-    /// above 0, and where neither theorem applies.
+    /// fewer, but their premises also concern other properties of the values. `None` without a repetition, with a
+    /// saltus above 0, and where neither theorem applies.
     #[must_use]
     pub fn needed(&self, rule: &Rule) -> Option<u64> {
         let repeat = self.repeat.as_ref().filter(|repeat| repeat.saltus == 0)?;

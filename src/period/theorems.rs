@@ -66,8 +66,9 @@
 //! q. ∎
 //!
 //! The D that the solver states covers all witnesses but pairs of two rare parts, whose smaller part is at most r. From
-//! n = 2 r + t + 1 on there are no such pairs, so only n1 can have one. The check of a certificate asks for witnesses with a
-//! smaller part of at most D, not q (`period::depth`), so a certificate must state a D that covers such a pair too.
+//! n = 2 r + t + 1 on there are no such pairs, so only n1 can have one. The check of a certificate asks for witnesses
+//! with a smaller part of at most D, not q (`period::depth`), so a certificate must state a D that covers such a pair
+//! too.
 //!
 //! When e = 1, the period is even: a value that is common at n is rare at n + p for odd p, and all n >= n1 are common.
 

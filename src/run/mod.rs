@@ -38,6 +38,8 @@ mod tests;
 
 pub use builder::Run;
 pub use observer::{Observer, Opening, Outcome, Progress, ProofSummary};
-pub use options::{Options, RunPolicy};
+pub use options::Options;
+#[doc(hidden)]
+pub use options::RunPolicy;
 pub use reader::RunReader;
 pub(crate) use reader::space_of;

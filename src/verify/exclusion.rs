@@ -24,53 +24,15 @@
 //! A wrong value at n gives wrong options to later n. So the error may name a later n, and of the values
 //! that contradict each other either one may be wrong.
 
-use super::checked_run::{CheckedRun, ranges};
-use super::report::{Report, overall};
 use super::target::{Target, compare};
 use crate::error::{Error, Result};
 use crate::kernel::{HEAPS, Kernel};
-use crate::solver::{self, SequenceStats, SparseSpace};
+use crate::solver::SparseSpace;
 use crate::theory::definition;
 use crate::theory::nimber::index;
-use crate::theory::rule::{Leaves, Rule};
+use crate::theory::rule::Leaves;
 use rayon::prelude::*;
 use std::ops::{BitXor, Range};
-use std::path::Path;
-
-/// Checks that no value of the range is that of an option with one rare part, and that the rare positions of the
-/// range have the values of the definition ([`mod@super::exclusion`]).
-///
-/// # Errors
-/// [`Error::Excluded`] and [`Error::Wrong`] at the first value that contradicts others; [`Error::NoSpace`] for a game
-/// that has no sparse space; [`Error::Damage`] when rare positions are not those of the journal; [`Error::Range`]
-/// when the range is not committed, [`Error::Discarded`] when it has an n whose options need discarded values.
-pub fn exclusion(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
-    let mut run = CheckedRun::open(dir)?;
-    if run.space == SparseSpace::NONE {
-        run.space = exclusion_space(&run.view.rule, run.space)?;
-        run.stats = SequenceStats::of(&run.view, run.space, &SequenceStats::default())?;
-    }
-    let (ranges, report) = ranges(&run.view, range, run.stats.last_rare() + run.view.rule.max_remove())?;
-    let mut before = 0;
-    for range in ranges {
-        let length = range.end - range.start;
-        check(run.target(), range, overall(&mut progress, before, report.checked))?;
-        before += length;
-    }
-    run.agree()?;
-    Ok(report)
-}
-
-/// The space in which [`exclusion()`] checks a run in `space`: that space, or else the built-in one of a named game.
-pub(crate) fn exclusion_space(rule: &Rule, space: SparseSpace) -> Result<SparseSpace> {
-    if space != SparseSpace::NONE {
-        return Ok(space);
-    }
-    match solver::choice::built_in(rule) {
-        SparseSpace::NONE => Err(Error::NoSpace { game: rule.name().into() }),
-        space => Ok(space),
-    }
-}
 
 /// Number of values checked between two reports of progress: a multiple of [`CHUNK`].
 const WAVE: u64 = 1 << 22;

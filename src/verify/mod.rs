@@ -43,15 +43,15 @@
 mod checked_run;
 mod definition;
 mod digest;
+mod directory;
 pub mod exclusion;
 pub mod recompute;
 mod report;
 mod target;
 
-pub use definition::{definition, sample};
+pub use definition::sample;
 pub use digest::{digest, verified};
-pub use exclusion::exclusion;
-pub(crate) use exclusion::exclusion_space;
-pub use recompute::recompute;
+pub(crate) use directory::exclusion_space;
+pub use directory::{definition, exclusion, recompute};
 pub use report::Report;
 pub use target::Target;

@@ -11,72 +11,13 @@
 //! ([`SequenceStats`]), and the values far before a part are presented as discarded while its solver is created. While
 //! it computes, it may read all of them.
 
-use super::checked_run::{CheckedRun, ranges};
-use super::report::{Report, overall};
 use super::target::{Target, compare};
-use crate::checkpoint::journal::Origin;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace, Work, lookback};
 use crate::theory::definition::Sequence;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-
-/// Computes every value of the range again, each with another kernel than the one that computed it ([`mod@super::recompute`]).
-/// Values that no kernel computes, because a move leaves three heaps or the code repeats, are computed by the
-/// definition.
-///
-/// # Errors
-/// [`Error::Wrong`] at the first value that differs; [`Error::Damage`], [`Error::Range`] and [`Error::Discarded`] as
-/// [`verify::exclusion()`](super::exclusion()).
-pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut(u64, u64)) -> Result<Report> {
-    let run = CheckedRun::open(dir)?;
-    let (ranges, mut report) = ranges(&run.view, range, lookback(&run.view.rule, run.stats.last_rare()))?;
-    let is_sparse = run.view.rule.may_be_sparse();
-    let other = |kernel: &str| if is_sparse { Method::Sparse(other_kernel(kernel)) } else { Method::Definition };
-    let (mut kernels, mut before) = (Vec::new(), 0);
-    for (range, kernel) in ranges.iter().flat_map(|range| by_kernel(range, &run.view.contents.origins)) {
-        let method = other(kernel);
-        if !kernels.contains(&method.name()) {
-            kernels.push(method.name());
-        }
-        let length = range.end - range.start;
-        check(run.target(), method, range, overall(&mut progress, before, report.checked))?;
-        before += length;
-    }
-    // An empty range has no kernel of its own.
-    if kernels.is_empty() {
-        kernels.push(other(&run.view.contents.last.kernel).name());
-    }
-    report.kernel = Some(kernels.join(", "));
-    run.agree()?;
-    Ok(report)
-}
-
-/// Divides a range by the kernels that computed its values.
-fn by_kernel<'a>(range: &Range<u64>, origins: &'a [Origin]) -> Vec<(Range<u64>, &'a str)> {
-    let mut parts: Vec<(Range<u64>, &str)> = Vec::new();
-    let mut from = range.start;
-    for origin in origins {
-        let to = origin.to.min(range.end);
-        if from < to {
-            match parts.last_mut().filter(|(_, kernel)| *kernel == origin.kernel) {
-                Some((part, _)) => part.end = to,
-                None => parts.push((from..to, &origin.kernel)),
-            }
-            from = to;
-        }
-    }
-    parts
-}
-
-/// Returns the kernel with which values that the kernel `name` computed are checked; the name may be that of the
-/// definition, or of a kernel that this processor does not support.
-fn other_kernel(name: &str) -> Kernel {
-    name.parse().map_or_else(|_| Kernel::best(), Kernel::other)
-}
 
 /// Minimum number of values in a part, because a new solver must first learn the order of the lookups.
 const PART: u64 = 1 << 21;

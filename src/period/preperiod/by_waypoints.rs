@@ -2,11 +2,11 @@
 //!
 //! Only waypoints k <= n1 that are as far out as P4 requires of n1 are used ([`PeriodWindow::is_placed`]). No position
 //! from k on is rare: none was found up to n2, and P4 covers the later ones. So if the W values before k equal those
-//! before k + p, where p is the period that P4 ([`crate::period::theorems`]) has proved, then G(n + p) = G(n) for all n >= k: a common value is the
-//! least common one that is not an option, which the W values before decide; no witness is needed (proof of P4). So
-//! once the values before some waypoint agree with those p later, the values before every later waypoint do. A binary
-//! search finds two adjacent waypoints before which they differ and agree, respectively. The values between these two
-//! are then compared with those p later; the last difference is the last exception.
+//! before k + p, where p is the period that P4 ([`crate::period::theorems`]) has proved, then G(n + p) = G(n) for all
+//! n >= k: a common value is the least common one that is not an option, which the W values before decide; no witness
+//! is needed (proof of P4). So once the values before some waypoint agree with those p later, the values before every
+//! later waypoint do. A binary search finds two adjacent waypoints before which they differ and agree, respectively.
+//! The values between these two are then compared with those p later; the last difference is the last exception.
 //!
 //! The binary search compares saved values with values computed from the nearest waypoint before them. The comparison
 //! begins one waypoint earlier than it must, or at 0 if there is none, so that its computation arrives at both
