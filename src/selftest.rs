@@ -9,7 +9,7 @@
 //! own below the system's directory for temporary files, and are removed at the end.
 
 use crate::checkpoint::journal;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::kernel::{BitPlanes, HEAPS, KEEP, Kernel, LANES, NearJob, Probe, Probes, Recurrence, Stage};
 use crate::run::{Observer, Progress, Run};
 use crate::solver::{self, Method};
@@ -33,6 +33,8 @@ pub struct Check {
     pub name: String,
     /// A summary of what passed, or what went wrong.
     pub outcome: std::result::Result<String, String>,
+    /// Whether the system did not permit the check (no room, no permission), so that it shows nothing.
+    pub is_hindered: bool,
     /// Duration of the check.
     pub time: Duration,
 }
@@ -44,9 +46,13 @@ pub fn run(mut each: impl FnMut(&Check)) -> bool {
         let begun = Instant::now();
         // A panic counts as a failed check.
         let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
-        let outcome = tested.unwrap_or_else(|_| Err("it panicked".into()));
+        let (outcome, is_hindered) = match tested.unwrap_or_else(|_| Err("it panicked".into())) {
+            Ok(said) => (Ok(said), false),
+            Err(Failure::Wrong(said)) => (Err(said), false),
+            Err(Failure::Hindered(said)) => (Err(said), true),
+        };
         passed &= outcome.is_ok();
-        each(&Check { name, outcome, time: begun.elapsed() });
+        each(&Check { name, outcome, is_hindered, time: begun.elapsed() });
     }
     passed
 }
@@ -78,7 +84,7 @@ fn checks() -> Vec<(String, Test)> {
     checks
 }
 
-type Outcome = std::result::Result<String, String>;
+type Outcome = std::result::Result<String, Failure>;
 
 /// Games of all kinds, each with the number of values that are computed by the definition.
 const GAMES: [(&str, usize); 8] = [
@@ -95,8 +101,45 @@ const GAMES: [(&str, usize); 8] = [
 /// Number of values on which all kernels and numbers of threads must agree, for games with a known sparse space.
 const FAR: usize = 25_000;
 
-fn said(error: Error) -> String {
-    error.to_string()
+/// Why a check did not pass.
+enum Failure {
+    /// A result is wrong.
+    Wrong(String),
+    /// The system did not permit the check: no room, no permission.
+    Hindered(String),
+}
+
+impl Failure {
+    /// The failure of an operation on the files of a run.
+    fn of_files(what: &str, error: &std::io::Error) -> Failure {
+        Failure::Hindered(format!("{what}: {error}{}", advice()))
+    }
+}
+
+/// What to do when the system does not permit a check.
+fn advice() -> String {
+    format!("; this check writes below {}: make room there, or set TMPDIR", std::env::temp_dir().display())
+}
+
+impl From<String> for Failure {
+    fn from(what: String) -> Failure {
+        Failure::Wrong(what)
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(what: &str) -> Failure {
+        Failure::Wrong(what.into())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error.kind() {
+            Kind::Failed => Failure::Hindered(format!("{error}{}", advice())),
+            Kind::Usage | Kind::Damage | Kind::Busy => Failure::Wrong(error.to_string()),
+        }
+    }
 }
 
 /// Random numbers from a seed.
@@ -188,7 +231,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             (lanes, filled, planes, from_recurrence, found, open, calls, found_value, repeats, repeats_value)
         };
         if jobs(kernel) != jobs(Kernel::scalar()) {
-            return Err(format!("the kernel disagrees with the scalar kernel (seed {seed})"));
+            return Err(format!("the kernel disagrees with the scalar kernel (seed {seed})").into());
         }
     }
     Ok(format!("{ROUNDS} rounds of all its jobs"))
@@ -204,21 +247,21 @@ fn values(rule: &Rule, kernel: Kernel, threads: usize, count: usize) -> Result<V
 /// Compares the values of every kernel, on one, two and more threads than there are cores, with those of the
 /// definition.
 fn values_are_defined(game: &str, count: usize) -> Outcome {
-    let rule: Rule = game.parse().map_err(said)?;
-    let defined = definition::values(&rule, count).map_err(said)?;
+    let rule: Rule = game.parse()?;
+    let defined = definition::values(&rule, count)?;
     let far = if rule.known().is_some_and(|known| known.space.is_some()) { FAR } else { count };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut expected: Option<Vec<u16>> = None;
     for kernel in Kernel::available() {
         for threads in [1, 2, cores + 3] {
             let setting = format!("{kernel} on {threads} threads");
-            let found = values(&rule, kernel, threads, far).map_err(said)?;
+            let found = values(&rule, kernel, threads, far)?;
             if let Some(n) = (0..count).find(|&n| found[n] != defined[n]) {
-                return Err(format!("{setting}: G({n}) = {}, but by the definition {}", found[n], defined[n]));
+                return Err(format!("{setting}: G({n}) = {}, but by the definition {}", found[n], defined[n]).into());
             }
             match &expected {
                 Some(expected) if *expected != found => {
-                    return Err(format!("{setting}: the values differ from those of the first setting"));
+                    return Err(format!("{setting}: the values differ from those of the first setting").into());
                 }
                 Some(_) => {}
                 None => expected = Some(found),
@@ -229,7 +272,7 @@ fn values_are_defined(game: &str, count: usize) -> Outcome {
     let random = &mut Random::new(1);
     let mut heaps: Vec<u64> = (0..100).map(|_| random.below(far) as u64).chain([far as u64 - 1]).collect();
     heaps.sort_unstable();
-    verify::sample(&rule, &found, &heaps, |_, _| {}).map_err(said)?;
+    verify::sample(&rule, &found, &heaps, |_, _| {})?;
     Ok(format!("{count} values, and a sample below {far}, with every kernel on 1, 2 and {} threads", cores + 3))
 }
 
@@ -241,13 +284,13 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 /// Compares values with the published ones.
 fn published() -> Outcome {
     let mut compared = 0;
-    let mut compare = |game: &str, source: &str, printed: &[(usize, u16)]| -> std::result::Result<(), String> {
-        let rule: Rule = game.parse().map_err(said)?;
-        let computed = solver::values(&rule, Method::Sparse(Kernel::best()), 200).map_err(said)?;
+    let mut compare = |game: &str, source: &str, printed: &[(usize, u16)]| -> std::result::Result<(), Failure> {
+        let rule: Rule = game.parse()?;
+        let computed = solver::values(&rule, Method::Sparse(Kernel::best()), 200)?;
         let wrong = printed.iter().find(|&&(n, value)| computed.get(n) != Some(&value));
         compared += printed.len();
         if let Some((n, value)) = wrong {
-            return Err(format!("{source} says {value} at {n} for {game}, not {}", computed[*n]));
+            return Err(format!("{source} says {value} at {n} for {game}, not {}", computed[*n]).into());
         }
         Ok(())
     };
@@ -267,7 +310,7 @@ fn published() -> Outcome {
     let squares: Vec<(usize, u16)> = (0..).zip(squares.filter_map(|value| value.parse().ok())).collect();
     compare("remove-a-square", "OEIS A286332", &squares)?;
     if compared < 17 + 38 + 100 + 96 {
-        return Err(format!("only {compared} published values are in this build"));
+        return Err(format!("only {compared} published values are in this build").into());
     }
     Ok(format!("{compared} values"))
 }
@@ -277,18 +320,20 @@ fn periods() -> Outcome {
     let mut seen = 0;
     for line in lines(include_str!("../data/periods.csv")).skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
-        let [game, period, preperiod, _] = fields[..] else { return Err(format!("'{line}' does not state a period")) };
+        let [game, period, preperiod, _] = fields[..] else {
+            return Err(format!("'{line}' does not state a period").into());
+        };
         let number = |text: &str| text.parse::<usize>().map_err(|_| format!("'{line}' does not state a period"));
         let (period, preperiod) = (number(period)?, number(preperiod)?);
         if preperiod > 1000 {
             continue;
         }
-        let rule: Rule = game.parse().map_err(said)?;
+        let rule: Rule = game.parse()?;
         let count = 2 * preperiod + 3 * period + 5000;
-        let values = solver::values(&rule, Method::Sparse(Kernel::best()), count).map_err(said)?;
+        let values = solver::values(&rule, Method::Sparse(Kernel::best()), count)?;
         let repeats = |from: usize| values[from..count - period] == values[from + period..];
         if !repeats(preperiod) || (preperiod > 0 && repeats(preperiod - 1)) {
-            return Err(format!("{game} does not have period {period} and preperiod {preperiod}"));
+            return Err(format!("{game} does not have period {period} and preperiod {preperiod}").into());
         }
         seen += 1;
     }
@@ -298,16 +343,16 @@ fn periods() -> Outcome {
 /// Compares the first value of Grundy's game above 255 with the published one; truncating it to a byte would make
 /// later values wrong.
 fn above_a_byte() -> Outcome {
-    let rule: Rule = "grundy".parse().map_err(said)?;
+    let rule: Rule = "grundy".parse()?;
     let fact = lines(include_str!("../data/facts.csv")).find_map(|line| line.strip_prefix("grundy,first above 255,"));
     let fact = fact.and_then(|numbers| numbers.split_once(','));
     let fact = fact.and_then(|(n, value)| Some((n.parse::<usize>().ok()?, value.parse::<u16>().ok()?)));
     let (n, value) = fact.ok_or("this build has no published first value above 255")?;
-    let values = solver::values(&rule, Method::Sparse(Kernel::best()), n + 1).map_err(said)?;
+    let values = solver::values(&rule, Method::Sparse(Kernel::best()), n + 1)?;
     match values.iter().position(|&v| v > 255) {
         Some(first) if first == n && values[n] == value => Ok(format!("G({n}) = {value}")),
-        Some(first) => Err(format!("the first is G({first}) = {}, not G({n}) = {value}", values[first])),
-        None => Err(format!("there is none up to n = {n}, but G({n}) should be {value}")),
+        Some(first) => Err(format!("the first is G({first}) = {}, not G({n}) = {value}", values[first]).into()),
+        None => Err(format!("there is none up to n = {n}, but G({n}) should be {value}").into()),
     }
 }
 
@@ -349,13 +394,13 @@ impl Observer for StopAt<'_> {
 /// altered bytes.
 fn a_run(game: &str, width: Width) -> Outcome {
     const TO: u64 = 20_000;
-    let rule: Rule = game.parse().map_err(said)?;
-    let scratch = Scratch::new().map_err(|e| format!("no directory below {}: {e}", std::env::temp_dir().display()))?;
+    let rule: Rule = game.parse()?;
+    let scratch = Scratch::new().map_err(|error| Failure::of_files("creating a directory", &error))?;
     let dir = &scratch.0.join("run");
     let go_on = |until: u64| {
         let stop = AtomicBool::new(false);
         let mut observer = StopAt(until, &stop);
-        Run::builder(&rule, dir).to(TO).width(width).observer(&mut observer).stop(&stop).run().map_err(said)
+        Run::builder(&rule, dir).to(TO).width(width).observer(&mut observer).stop(&stop).run()
     };
     let stopped = go_on(TO / 3)?.progress.count;
     if stopped >= TO {
@@ -363,29 +408,30 @@ fn a_run(game: &str, width: Width) -> Outcome {
     }
     for (name, torn) in [("values.npy", &[7u8; 999][..]), (journal::NAME, &b"{\"format\":1,\"run\":\""[..])] {
         let file = OpenOptions::new().append(true).open(dir.join(name));
-        file.and_then(|mut file| file.write_all(torn)).map_err(|e| format!("writing {name}: {e}"))?;
+        file.and_then(|mut file| file.write_all(torn))
+            .map_err(|error| Failure::of_files(&format!("writing {name}"), &error))?;
     }
     go_on(u64::MAX)?;
-    let expected = solver::values(&rule, Method::Sparse(Kernel::scalar()), index(TO)).map_err(said)?;
+    let expected = solver::values(&rule, Method::Sparse(Kernel::scalar()), index(TO))?;
     let mut chain = crate::table::digest::DigestChain::new();
     chain.update(&expected);
-    let record = journal::read(dir).map_err(said)?.last;
+    let record = journal::read(dir)?.last;
     if record.count != TO || record.digest != chain.digest().to_string() {
         return Err("the values of the resumed run differ from those computed in memory".into());
     }
     let digest = || verify::digest(dir, None, |_, _| {});
-    digest().map_err(said)?;
-    verify::exclusion(dir, None, |_, _| {}).map_err(said)?;
-    verify::recompute(dir, None, |_, _| {}).map_err(said)?;
-    verify::definition(dir, None, 50, 1, |_, _| {}).map_err(said)?;
+    digest()?;
+    verify::exclusion(dir, None, |_, _| {})?;
+    verify::recompute(dir, None, |_, _| {})?;
+    verify::definition(dir, None, 50, 1, |_, _| {})?;
     let found = altered_bytes(dir, width, || digest().is_err())?;
-    digest().map_err(said)?;
+    digest()?;
     Ok(format!("stopped at {stopped}, torn, resumed to {TO}, verified at all levels; {found} altered bytes found"))
 }
 
 /// Alters single bits of the run's files, one at a time, and tests that `is_found` reports each. Returns the number
 /// of bits altered.
-fn altered_bytes(dir: &Path, width: Width, is_found: impl Fn() -> bool) -> std::result::Result<usize, String> {
+fn altered_bytes(dir: &Path, width: Width, is_found: impl Fn() -> bool) -> std::result::Result<usize, Failure> {
     /// Number of bits altered in each file.
     const EACH: usize = 60;
     let random = &mut Random::new(2);
@@ -393,7 +439,7 @@ fn altered_bytes(dir: &Path, width: Width, is_found: impl Fn() -> bool) -> std::
     let mut altered = 0;
     for name in ["values.npy", journal::NAME].into_iter().chain(escapes) {
         let path = dir.join(name);
-        let io = |e: std::io::Error| format!("altering {name}: {e}");
+        let io = |error: std::io::Error| Failure::of_files(&format!("altering {name}"), &error);
         let good = std::fs::read(&path).map_err(io)?;
         let mut file = OpenOptions::new().write(true).open(&path).map_err(io)?;
         let mut put = |at: usize, byte: u8| {
@@ -406,7 +452,9 @@ fn altered_bytes(dir: &Path, width: Width, is_found: impl Fn() -> bool) -> std::
             let found = is_found();
             put(at, good[at])?;
             if !found {
-                return Err(format!("bit {bit:#04x} of byte {at} of {name} was altered, and verify did not find it"));
+                return Err(
+                    format!("bit {bit:#04x} of byte {at} of {name} was altered, and verify did not find it").into()
+                );
             }
             altered += 1;
         }

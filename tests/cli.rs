@@ -385,7 +385,9 @@ fn page_of_commands_has_the_present_help_texts() {
         std::fs::write("docs/COMMANDS.md", &page).unwrap();
     }
     assert!(page.contains("## `grundy board remove-square`"));
-    assert_eq!(page, std::fs::read_to_string("docs/COMMANDS.md").unwrap(), "run this test with GRUNDY_BLESS=1");
+    let written = std::fs::read_to_string("docs/COMMANDS.md").unwrap();
+    let changed = page.lines().zip(written.lines()).find(|(new, old)| new != old);
+    assert!(page == written, "run this test with GRUNDY_BLESS=1; the first change: {changed:?}");
 }
 
 #[test]

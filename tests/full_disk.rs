@@ -221,3 +221,63 @@ fn space_of_values_without_a_record_serves_the_next_record() {
     run_well(".106", &dir, &["--to", "2000000"]);
     assert_eq!(count(&dir), 2_000_000);
 }
+
+/// The names of the files of a directory that are not finished, except for an empty file that serves as a lock.
+fn unfinished(dir: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let names = files.filter(|file| length(file) > 0 || !file.ends_with("units.plan.part"));
+    names.map(|file| file.display().to_string()).filter(|name| name.ends_with(".part")).collect()
+}
+
+#[test]
+fn commands_on_a_full_disk_leave_nothing_that_prevents_their_repetition() {
+    let mount = match Mount::tmpfs(16 * MEGA) {
+        Ok(mount) => mount,
+        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
+    };
+    let at = |name: &str| mount.path().join(name).to_str().unwrap().to_owned();
+    run_well("grundy", &mount.path().join("run"), &["--to", "300000"]);
+    std::fs::write(at("games"), "kayles\n.07\n.137\n.6\n.104\n").unwrap();
+    let (run, published, survey, units, games) = (at("run"), at("published"), at("survey"), at("units"), at("games"));
+    let commands: [(&str, Vec<&str>); 3] = [
+        ("published", vec!["publish", &run, "-o", &published]),
+        ("survey", vec!["survey", &games, "--to", "2^13", "-o", &survey]),
+        ("units", vec!["units", "survey", &games, "--to", "2^13", "--parts", "4", "--in", &units]),
+    ];
+    for (output, arguments) in &commands {
+        for pages in 0..8 {
+            fill(&mount.path(), 4096 * pages);
+            let refused = grundy(["-q"]).args(arguments).output().unwrap();
+            std::fs::remove_file(at("filler")).unwrap();
+            if refused.status.success() {
+                break;
+            }
+            let stderr = text(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(1), "{output}, {pages} pages: {stderr}");
+            if let Ok(there) = std::fs::read_dir(at(output)) {
+                assert_eq!(unfinished(&mount.path().join(output)), [""; 0], "{output}, {pages} pages");
+                assert!(*output != "published" || there.count() == 0, "{pages} pages: {stderr}");
+            }
+        }
+        let repeated = grundy(["-q"]).args(arguments).output().unwrap();
+        // `publish` may have succeeded already, and refuses its complete result.
+        let is_complete = mount.path().join("published/ro-crate-metadata.json").exists();
+        assert!(repeated.status.success() || is_complete, "{output}: {}", text(&repeated.stderr));
+    }
+}
+
+/// A resume that lacks even the room for one value must not advise the number of values that the run has.
+#[test]
+fn resume_without_any_room_advises_to_make_room() {
+    let mount = match Mount::tmpfs(4 * MEGA) {
+        Ok(mount) => mount,
+        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
+    };
+    let dir = mount.path().join("run");
+    run_well(".106", &dir, &["--to", "1000000", "--width", "u8"]);
+    fill(&mount.path(), 0);
+    let refused = run(".106", &dir, &["--to", "2000000"]);
+    let stderr = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("make room") && !stderr.contains("fits"), "{stderr}");
+}

@@ -212,6 +212,9 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
         assert_eq!(std::fs::read_dir(mount.path()).unwrap().count(), 1, "{words}");
     }
     fails(1, &["-q", "export", &place.run(), "--format", "bfile", "-o", "/dev/full"], &["No space left"]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let help = grundy(["run", "--help"]).stdout(full).output().unwrap();
+    assert_eq!((help.status.code(), text(&help.stderr).contains("No space left")), (Some(1), true));
 }
 
 #[test]

@@ -103,6 +103,21 @@ fn signal_ends_an_export_that_blocks_on_a_pipe() {
     }
 }
 
+/// A search for a period sets a flag at a signal, which an open that waits for a reader would not notice.
+#[test]
+fn signal_ends_a_command_that_waits_for_a_reader_of_a_pipe() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = grundy(["-q", "period", "kayles", "--certificate"]);
+    let mut child = start(command.arg(&pipe));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(child.try_wait().unwrap().is_none(), "the command did not wait for a reader");
+    send(&child, Signal::TERM);
+    wait_until("the command ends", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
 fn limited(kilobytes: u32, arguments: &[&str]) -> Output {
     let mut command = under(&format!("ulimit -c 0; ulimit -v {kilobytes} && exec \"$@\""), arguments);
     // Each thread needs address space, and a machine may have many cores.

@@ -601,3 +601,15 @@ fn survey_keeps_the_longest_search_and_continues_after_a_failure() {
     let (status, _, stderr) = survey("2000", "other");
     assert!(status == 3 && stderr.contains("notes.json"), "{stderr}");
 }
+
+/// A link in the directory would lead to a file that the user did not name.
+#[test]
+fn survey_writes_its_tables_through_no_link() {
+    let home = Home::new();
+    std::fs::write(home.path("foreign"), "foreign").unwrap();
+    std::fs::create_dir(home.path("survey")).unwrap();
+    std::os::unix::fs::symlink(home.path("foreign"), home.path("survey/survey.csv")).unwrap();
+    let (status, _, stderr) = home.reply("-q survey --digits 1 --to 1000 -o survey");
+    assert!(status == 1 && stderr.contains("survey.csv: this is not a regular file"), "{status}: {stderr}");
+    assert_eq!(std::fs::read_to_string(home.path("foreign")).unwrap(), "foreign");
+}

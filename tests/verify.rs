@@ -560,8 +560,9 @@ fn self_test_passes_and_reports_failures() {
     let nowhere = scratch.path().join("nowhere");
     let output = grundy(["selftest"]).env("TMPDIR", &nowhere).output().unwrap();
     let stdout = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{stdout}");
+    // Nothing is wrong with the program or the processor.
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
     let failed: Vec<&str> = stdout.lines().filter(|line| line.starts_with("FAILED")).collect();
-    assert!(failed.len() == 3 && failed.iter().all(|line| line.contains("nowhere")), "{stdout}");
+    assert!(failed.len() == 3 && failed.iter().all(|line| line.contains("set TMPDIR")), "{stdout}");
     assert!(stdout.lines().filter(|line| line.starts_with("ok")).count() > 10, "{stdout}");
 }

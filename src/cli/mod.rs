@@ -245,7 +245,12 @@ pub(crate) fn main() -> ExitCode {
     };
     colour::choose(cli.color);
     progress::init_log(cli.quiet, cli.log_every);
-    match prepared.and_then(|()| dispatch(cli.command, cli.quiet)) {
+    status_of(prepared.and_then(|()| dispatch(cli.command, cli.quiet)))
+}
+
+/// The exit status of the command, whose error is printed.
+fn status_of(result: anyhow::Result<ExitCode>) -> ExitCode {
+    match result {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -258,7 +263,7 @@ pub(crate) fn main() -> ExitCode {
 /// Prints a text that the user asked for, or why the command line is refused; returns the exit status.
 fn refused(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        error.exit()
+        return status_of(output::styled(&error.render().ansi().to_string()).map(|()| ExitCode::SUCCESS));
     }
     if error.kind() == ErrorKind::UnknownArgument {
         error.remove(ContextKind::Suggested); // the advice to write '-- --option', which is no option then

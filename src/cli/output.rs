@@ -8,16 +8,18 @@
 use super::layout::size;
 use super::signals::{self, Stopped};
 use anyhow::{Context, Result, bail};
-use rustix::fs::{Access, AtFlags, CWD, accessat, statvfs};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat, fcntl_getfl, fcntl_setfl, statvfs};
+use rustix::io::Errno;
 use serde::Serialize;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// Size of the write buffer of a file, in bytes.
@@ -90,6 +92,18 @@ pub(crate) fn object(out: &mut dyn Write, fields: &impl Serialize) -> Result<()>
 /// The errors of [`Output::to`] and [`Output::write`].
 pub(crate) fn whole_file(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     Output::to(path)?.write(body)
+}
+
+/// Checks that the directory can receive a file of this name, which the command chose: that there is none, or a regular
+/// file that it may replace. A link would lead to a file that the user did not name.
+///
+/// # Errors
+/// If something else has the name.
+pub(crate) fn refuse_foreign(file: &Path) -> Result<()> {
+    if file.symlink_metadata().is_ok_and(|there| !there.is_file()) {
+        bail!("{}: this is not a regular file; remove it, or choose another directory", file.display());
+    }
+    Ok(())
 }
 
 /// Checks that [`whole_file`] can write to `path`, so that a long computation does not end in vain. Changes nothing in
@@ -301,8 +315,9 @@ fn identity(file: impl AsFd) -> std::io::Result<(u64, u64)> {
     Ok((there.dev(), there.ino()))
 }
 
+/// Writes to a pipe or a character device.
 fn stream(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let file = OpenOptions::new().write(true).open(path)?;
+    let file = open_stream(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_file() || kind.is_block_device() {
         bail!("the path was replaced by another file while the command ran");
@@ -310,6 +325,30 @@ fn stream(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Resul
     let mut out = BufWriter::with_capacity(BUFFER, file);
     body(&mut out)?;
     Ok(out.flush()?)
+}
+
+/// Opens a pipe or a character device for writing. Waits until a process reads the pipe, or a signal stops the command:
+/// an open that waits in the system would not notice the signal.
+fn open_stream(path: &Path) -> Result<File> {
+    /// Time between two attempts.
+    const RETRY_EVERY: Duration = Duration::from_millis(50);
+    let no_wait = OFlags::NONBLOCK.bits().cast_signed();
+    loop {
+        match OpenOptions::new().write(true).custom_flags(no_wait).open(path) {
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                if signals::is_stopping() {
+                    return Err(Stopped.into());
+                }
+                std::thread::sleep(RETRY_EVERY);
+            }
+            opened => {
+                let file = opened?;
+                let flags = fcntl_getfl(&file).map_err(std::io::Error::from)?;
+                fcntl_setfl(&file, flags - OFlags::NONBLOCK).map_err(std::io::Error::from)?;
+                return Ok(file);
+            }
+        }
+    }
 }
 
 fn file(path: &Path, replaced: Option<&Metadata>, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {

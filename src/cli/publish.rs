@@ -258,28 +258,51 @@ pub(crate) fn publish_run(args: &PublishArgs, quiet: bool) -> Result<()> {
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let _lock = locked(dir)?;
     refuse_occupied(dir)?;
-    let mut names = tables(&run, &manifest, dir, quiet)?;
-    names.extend(pictures(&args.run, dir)?);
-    output::whole_file(&dir.join("README.md"), |out| Ok(out.write_all(readme(&manifest, &names, &run).as_bytes())?))?;
-    names.push("README.md".into());
-    for name in &names {
-        manifest.files.push(FileEntry::of(dir, name)?);
+    let mut names = Vec::new();
+    let written = write_files(args, &run, &mut manifest, &mut names, quiet);
+    if written.is_err() {
+        // Ignored on failure: the error of writing says more.
+        names.iter().for_each(|name| drop(std::fs::remove_file(dir.join(name))));
     }
-    output::whole_file(&dir.join(MANIFEST), |out| Ok(out.write_all(manifest.text().as_bytes())?))?;
-    let mut files = manifest.files.clone();
-    files.push(FileEntry::of(dir, MANIFEST)?);
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let publication = Publication { licence: &args.licence, authors: &args.author, date: &now[..10] };
-    let metadata = publish::ro_crate(&manifest, &files, &publication);
-    output::whole_file(&dir.join(METADATA), |out| Ok(out.write_all(metadata.as_bytes())?))?;
+    let files = written?;
     let confirmed = match manifest.confirmed_values() {
         0 => "not confirmed".to_owned(),
         values => format!("{} confirmed", counted(values, "values")),
     };
-    let (files, values) = (counted(files.len() as u64 + 1, "files"), counted(manifest.count, "values"));
+    let (files, values) = (counted(files, "files"), counted(manifest.count, "values"));
     output::print(|out| {
         Ok(writeln!(out, "{}: {files} about {values} of {}, {confirmed}", dir.display(), manifest.game)?)
     })
+}
+
+/// Writes all files of a publication, and adds to `names` the name of each before it is written. Returns the number of
+/// files.
+fn write_files(
+    args: &PublishArgs,
+    run: &RunReader,
+    manifest: &mut Manifest,
+    names: &mut Vec<String>,
+    quiet: bool,
+) -> Result<u64> {
+    let dir = &args.output;
+    let write = |name: &str, text: &str| output::whole_file(&dir.join(name), |out| Ok(out.write_all(text.as_bytes())?));
+    tables(run, manifest, (dir, names), quiet)?;
+    pictures(&args.run, (dir, names))?;
+    let readme = readme(manifest, names, run);
+    names.push("README.md".into());
+    write("README.md", &readme)?;
+    for name in names.iter() {
+        manifest.files.push(FileEntry::of(dir, name)?);
+    }
+    names.push(MANIFEST.into());
+    write(MANIFEST, &manifest.text())?;
+    let mut files = manifest.files.clone();
+    files.push(FileEntry::of(dir, MANIFEST)?);
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let publication = Publication { licence: &args.licence, authors: &args.author, date: &now[..10] };
+    names.push(METADATA.into());
+    write(METADATA, &publish::ro_crate(manifest, &files, &publication))?;
+    Ok(names.len() as u64)
 }
 
 /// Locks a directory until the file is dropped, so that two processes do not mix their files.
@@ -380,9 +403,8 @@ fn verdict(path: &Path, manifest: &Manifest) -> Result<serde_json::Value> {
     Ok(value)
 }
 
-/// Writes the tables of a run; returns their names.
-fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Result<Vec<String>> {
-    let mut names = Vec::new();
+/// Writes the tables of a run into a directory, and adds their names.
+fn tables(run: &RunReader, manifest: &Manifest, (dir, names): (&Path, &mut Vec<String>), quiet: bool) -> Result<()> {
     let meter = Meter::new(quiet);
     let count = run.len();
     let space = run.space();
@@ -392,6 +414,7 @@ fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Resu
         questions.push(("rares.csv", "n,value", Question::Rare(space)));
     }
     for (name, header, question) in questions {
+        names.push(name.to_owned());
         output::whole_file(&dir.join(name), |out| {
             writeln!(out, "{header}")?;
             let mut see = |n| {
@@ -408,9 +431,9 @@ fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Resu
             };
             rows_of_run(run, 0..count, &question, (&mut see, &mut write))
         })?;
-        names.push(name.to_owned());
     }
     meter.end();
+    names.extend(["bfile.txt".to_owned(), "segments.csv".to_owned()]);
     output::whole_file(&dir.join("bfile.txt"), |out| {
         for (n, value) in run.values(0..count.min(BFILE))?.into_iter().enumerate() {
             writeln!(out, "{n} {value}")?;
@@ -420,17 +443,15 @@ fn tables(run: &RunReader, manifest: &Manifest, dir: &Path, quiet: bool) -> Resu
     output::whole_file(&dir.join("segments.csv"), |out| {
         writeln!(out, "to,digest")?;
         manifest.segments.iter().try_for_each(|segment| Ok(writeln!(out, "{},{}", segment.to, segment.digest)?))
-    })?;
-    names.extend(["bfile.txt".to_owned(), "segments.csv".to_owned()]);
-    Ok(names)
+    })
 }
 
-/// Draws pictures with the Python package, where it is installed; returns their names.
+/// Draws pictures with the Python package, where it is installed, into a directory, and adds their names.
 ///
 /// # Errors
 /// [`Stopped`] after a signal, which may have ended the drawing as well.
-fn pictures(run: &Path, dir: &Path) -> Result<Vec<String>> {
-    let mut names = Vec::new();
+fn pictures(run: &Path, (dir, names): (&Path, &mut Vec<String>)) -> Result<()> {
+    let before = names.len();
     for kind in PICTURES {
         let name = format!("{kind}.png");
         let mut command = Command::new("python3");
@@ -443,10 +464,10 @@ fn pictures(run: &Path, dir: &Path) -> Result<Vec<String>> {
             names.push(name);
         }
     }
-    if names.is_empty() {
+    if names.len() == before {
         note("no pictures: the Python package, or matplotlib, is not installed for python3");
     }
-    Ok(names)
+    Ok(())
 }
 
 /// The text of README.md.

@@ -24,6 +24,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Maximum length of a file with a list of games, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
+/// Tables that the survey writes into its directory, each with its format.
+const TABLES: [(&str, Format); 2] = [("survey.csv", Format::Csv), ("survey.md", Format::Markdown)];
+
 /// Arguments of `grundy survey`.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source").required(true), after_help = "Example: grundy survey --digits 2 -o octal2\n         \
@@ -127,6 +130,7 @@ pub(super) fn games_of(path: &Path) -> Result<Vec<String>> {
 
 pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
     super::output::refuse_unsuitable_directory(&args.output)?;
+    TABLES.iter().try_for_each(|(name, _)| super::output::refuse_foreign(&args.output.join(name)))?;
     let method = args.compute.kernel.method()?;
     let games = match (&args.games, args.digits) {
         (Some(path), _) => Games::List(games_of(path)?),
@@ -156,7 +160,7 @@ pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
     meter.end();
     let outcome = outcome?;
     let records = survey::read(&[&args.output])?;
-    for (name, format) in [("survey.csv", Format::Csv), ("survey.md", Format::Markdown)] {
+    for (name, format) in TABLES {
         let text = format.text(records.values())?;
         super::output::whole_file(&args.output.join(name), |out| Ok(out.write_all(text.as_bytes())?))?;
     }

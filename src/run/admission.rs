@@ -91,7 +91,8 @@ pub(super) fn check_room(
         let keep = (held + room)
             .checked_sub(RETAINED_HEAD + RETENTION_SLACK)
             .filter(|&keep| keep >= lookback.max(RETAINED_HEAD));
-        return Err(Error::NoRoom { path: dir.path().into(), needed, available, fits: Some(count + room), keep });
+        let fits = (room > 0).then_some(count + room);
+        return Err(Error::NoRoom { path: dir.path().into(), needed, available, fits, keep });
     }
     Ok(Room { needed: Some(values), free: Some(available) })
 }

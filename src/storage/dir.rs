@@ -133,10 +133,12 @@ impl Dir {
         self.poison.query(|| self.storage.free_space())
     }
 
-    /// Returns the error of a write for which the device lacks space; `needed` is the number of bytes still to be
-    /// written.
-    #[must_use]
-    pub(crate) fn no_room(&self, path: &Path, needed: u64) -> crate::Error {
+    /// Returns the error of a write that failed: [`crate::Error::NoRoom`] if the device lacks space, otherwise
+    /// [`crate::Error::Io`] with `action`. `needed` is the number of bytes still to be written.
+    pub(crate) fn write_error(&self, source: Error, path: &Path, needed: u64, action: &str) -> crate::Error {
+        if !matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+            return crate::Error::io(action, path)(source);
+        }
         let available = self.free_space().unwrap_or(0).min(needed.saturating_sub(1));
         crate::Error::NoRoom { path: path.into(), needed, available, fits: None, keep: None }
     }
@@ -165,7 +167,7 @@ impl Dir {
     }
 
     /// Writes a file atomically and durably: after a power cut, `name` has either its old contents (or does not exist)
-    /// or all of `bytes`.
+    /// or all of `bytes`. A file that cannot be completed is removed.
     ///
     /// # Errors
     /// The error of the system.
@@ -173,9 +175,13 @@ impl Dir {
         let part = format!("{name}.part");
         self.remove(&part)?; // left by a process that was killed here, or a link that leads elsewhere
         let file = self.open(&part, Mode::New)?;
-        file.write_all_at(bytes, 0)?;
-        file.sync_all()?;
-        self.rename(&part, name)?;
+        let written =
+            file.write_all_at(bytes, 0).and_then(|()| file.sync_all()).and_then(|()| self.rename(&part, name));
+        if written.is_err() {
+            // Ignored on failure: the next call removes the file.
+            let _ = self.remove(&part);
+        }
+        written?;
         self.sync()
     }
 }

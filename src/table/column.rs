@@ -159,15 +159,14 @@ impl Column {
     /// Writes whole units, from unit `at` on.
     pub(super) fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
         let offset = HEADER + at * self.layout.unit;
-        self.file.write_all_at(bytes, offset).map_err(|source| match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                // A part of the bytes may have been written.
-                let end = offset + bytes.len() as u64;
-                let needed = end - self.file.length().unwrap_or(offset).clamp(offset, end);
-                // If the file is already long enough, the write failed because a hole in it needs blocks.
-                self.dir.no_room(&self.path, if needed == 0 { bytes.len() as u64 } else { needed })
-            }
-            _ => Error::io(format!("writing {} bytes at offset {offset} of", bytes.len()), &self.path)(source),
+        self.file.write_all_at(bytes, offset).map_err(|source| {
+            // A part of the bytes may have been written.
+            let end = offset + bytes.len() as u64;
+            let needed = end - self.file.length().unwrap_or(offset).clamp(offset, end);
+            // If the file is already long enough, the write failed because a hole in it needs blocks.
+            let needed = if needed == 0 { bytes.len() as u64 } else { needed };
+            let action = format!("writing {} bytes at offset {offset} of", bytes.len());
+            self.dir.write_error(source, &self.path, needed, &action)
         })
     }
 

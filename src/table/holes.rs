@@ -24,7 +24,10 @@ pub(crate) fn check_holes(dir: &Dir) -> Result<()> {
     dir.remove(NAME).map_err(Error::io("removing", &path))?; // left by a process that was killed here
     let file = dir.open(NAME, Mode::New).map_err(Error::io("creating", &path))?;
     dir.remove(NAME).map_err(Error::io("removing", &path))?;
-    file.write_all_at(&vec![1; index(2 * PAGE)], 0).map_err(Error::io("writing", &path))?;
+    file.write_all_at(&vec![1; index(2 * PAGE)], 0).map_err(|error| {
+        // The user does not know the scratch file.
+        dir.write_error(error, dir.path(), 2 * PAGE, "writing a file in")
+    })?;
     punch(&file, &path, PAGE, PAGE).map_err(|error| no_holes(dir.path(), &error.to_string()))?;
     let mut bytes = vec![2; index(2 * PAGE)];
     file.read_exact_at(&mut bytes, 0).map_err(Error::io("reading", &path))?;

@@ -16,7 +16,8 @@ pub(super) const NAME: &str = "units.games";
 /// Maximum length of the list, in bytes.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// Writes the list of the units of a survey, if it is not too long. A list that cannot be written is left out.
+/// Writes the list of the units of a survey, if it is not too long. A list that cannot be written is left out. The
+/// caller holds the lock of the plan.
 pub(super) fn write(dir: &Dir, units: &[Unit]) {
     let mut text = String::new();
     for unit in units {
@@ -31,9 +32,7 @@ pub(super) fn write(dir: &Dir, units: &[Unit]) {
     if text.len() as u64 > MAX_BYTES {
         return;
     }
-    // Several processes may write the list at once, each under a name of its own.
-    let part = format!("{NAME}.{}.part", std::process::id());
-    let _ = dir.write_whole(&part, text.as_bytes()).and_then(|()| dir.rename(&part, NAME));
+    let _ = dir.write_whole(NAME, text.as_bytes());
 }
 
 /// Returns the unit of this name with what it computes, if the list of a directory states its games.

@@ -381,8 +381,12 @@ impl Plan {
         }
         games::write(&dir, &self.units());
         file.set_length(0).map_err(writing())?;
-        file.write_all_at(text.as_bytes(), 0).map_err(writing())?;
-        file.sync_all().map_err(writing())?;
+        let written = file.write_all_at(text.as_bytes(), 0).and_then(|()| file.sync_all());
+        if written.is_err() {
+            // Takes no room then. The file itself stays, because another process may wait for its lock.
+            let _ = file.set_length(0);
+        }
+        written.map_err(writing())?;
         dir.rename(&part, NAME).map_err(writing())?;
         dir.sync().map_err(writing())
     }

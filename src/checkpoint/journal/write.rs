@@ -201,11 +201,9 @@ impl Journal {
         let (line, hash) = seal(json);
         record.blake3 = hash;
         self.check_unchanged()?;
-        self.file.write_all_at(&line, self.end).map_err(|source| match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                self.dir.no_room(&self.path, RECORD_BYTES)
-            }
-            _ => Error::io(format!("writing {RECORD} bytes at offset {} of", self.end), &self.path)(source),
+        self.file.write_all_at(&line, self.end).map_err(|source| {
+            let action = format!("writing {RECORD} bytes at offset {} of", self.end);
+            self.dir.write_error(source, &self.path, RECORD_BYTES, &action)
         })?;
         self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
         self.end += RECORD as u64;
