@@ -291,7 +291,7 @@ pub enum Error {
         needed: u64,
         /// Number of free bytes.
         available: u64,
-        /// The largest total number of values that would fit, if it is known.
+        /// The largest total number of values that would fit; `None` if it is not known, or if the run has as many.
         fits: Option<u64>,
         /// A number of last values to keep with which the run would fit, if there is one.
         keep: Option<u64>,

@@ -9,7 +9,7 @@
 //! own below the system's directory for temporary files, and are removed at the end.
 
 use crate::checkpoint::journal;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::kernel::{BitPlanes, HEAPS, KEEP, Kernel, LANES, NearJob, Probe, Probes, Recurrence, Stage};
 use crate::run::{Observer, Progress, Run};
 use crate::solver::{self, Method};
@@ -33,7 +33,7 @@ pub struct Check {
     pub name: String,
     /// A summary of what passed, or what went wrong.
     pub outcome: std::result::Result<String, String>,
-    /// Whether the system did not permit the check (no room, no permission), so that it shows nothing.
+    /// Whether the system did not permit the check (no room, no permission, no memory), so that it shows nothing.
     pub is_hindered: bool,
     /// Duration of the check.
     pub time: Duration,
@@ -105,7 +105,7 @@ const FAR: usize = 25_000;
 enum Failure {
     /// A result is wrong.
     Wrong(String),
-    /// The system did not permit the check: no room, no permission.
+    /// The system did not permit the check: no room, no permission, no memory.
     Hindered(String),
 }
 
@@ -135,9 +135,10 @@ impl From<&str> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        match error.kind() {
-            Kind::Failed => Failure::Hindered(format!("{error}{}", advice())),
-            Kind::Usage | Kind::Damage | Kind::Busy => Failure::Wrong(error.to_string()),
+        match error {
+            Error::Io { .. } | Error::NoRoom { .. } => Failure::Hindered(format!("{error}{}", advice())),
+            Error::Memory { .. } | Error::ThreadPool { .. } => Failure::Hindered(error.to_string()),
+            _ => Failure::Wrong(error.to_string()),
         }
     }
 }

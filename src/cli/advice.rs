@@ -51,7 +51,7 @@ fn statement(error: &Error) -> String {
             size(*needed),
             size(*available),
             size(needed.saturating_sub(*available)),
-            // Without an estimate, the disk filled up during the run.
+            // The disk filled up during the run, or has no room for a further value.
             if fits.is_none() {
                 "; make room, then repeat the command, which resumes from the last commit"
             } else {

@@ -2,8 +2,8 @@
 //!
 //! A file is written under a random name beside its target and renamed when it is complete, so that the target contains
 //! either its previous content or the whole result. Three kinds of target are refused: files in a run directory, which
-//! must contain nothing but the run; directories; and block devices. Pipes, sockets and character devices
-//! (`/dev/stdout`, `>(command)`) are opened and written directly, and `-` is stdout.
+//! must contain nothing but the run; directories; and block devices. Pipes and character devices (`/dev/stdout`,
+//! `>(command)`) are opened and written directly, and `-` is stdout.
 
 use super::layout::size;
 use super::signals::{self, Stopped};
@@ -327,16 +327,22 @@ fn stream(path: &Path, body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Resul
     Ok(out.flush()?)
 }
 
-/// Opens a pipe or a character device for writing. Waits until a process reads the pipe, or a signal stops the command:
-/// an open that waits in the system would not notice the signal.
+/// Opens a pipe or a character device for writing. Waits until a process reads a named pipe, or a signal stops the
+/// command: an open that waits in the system would not notice the signal. After an earlier signal only the next one,
+/// which ends the process, stops the waiting, because what the command writes then is its result so far.
 fn open_stream(path: &Path) -> Result<File> {
     /// Time between two attempts.
     const RETRY_EVERY: Duration = Duration::from_millis(50);
     let no_wait = OFlags::NONBLOCK.bits().cast_signed();
+    let was_stopping = signals::is_stopping();
+    let lacks_reader = |error: &std::io::Error| {
+        let is_pipe = || path.metadata().is_ok_and(|there| there.file_type().is_fifo());
+        error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe()
+    };
     loop {
         match OpenOptions::new().write(true).custom_flags(no_wait).open(path) {
-            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
-                if signals::is_stopping() {
+            Err(error) if lacks_reader(&error) => {
+                if signals::is_stopping() && !was_stopping {
                     return Err(Stopped.into());
                 }
                 std::thread::sleep(RETRY_EVERY);

@@ -452,16 +452,20 @@ fn tables(run: &RunReader, manifest: &Manifest, (dir, names): (&Path, &mut Vec<S
 /// [`Stopped`] after a signal, which may have ended the drawing as well.
 fn pictures(run: &Path, (dir, names): (&Path, &mut Vec<String>)) -> Result<()> {
     let before = names.len();
+    // A drawing that is interrupted leaves its files there; they vanish with the directory.
+    let desk = tempfile::Builder::new().prefix(output::TEMPORARY).tempdir_in(dir).context("making a directory")?;
     for kind in PICTURES {
         let name = format!("{kind}.png");
         let mut command = Command::new("python3");
-        command.args(["-m", "grundy", "plot", kind]).arg(run).arg("-o").arg(dir.join(&name));
+        command.args(["-m", "grundy", "plot", kind]).arg(run).arg("-o").arg(desk.path().join(&name));
         let drawn = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         if signals::is_stopping() {
             return Err(Stopped).with_context(|| format!("writing {}", dir.join(&name).display()));
         }
-        if drawn.is_ok_and(|status| status.success()) && dir.join(&name).exists() {
+        if drawn.is_ok_and(|status| status.success()) && desk.path().join(&name).exists() {
+            let (drawn, picture) = (desk.path().join(&name), dir.join(&name));
             names.push(name);
+            std::fs::rename(drawn, &picture).with_context(|| format!("writing {}", picture.display()))?;
         }
     }
     if names.len() == before {

@@ -162,6 +162,7 @@ pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
     let records = survey::read(&[&args.output])?;
     for (name, format) in TABLES {
         let text = format.text(records.values())?;
+        super::output::refuse_foreign(&args.output.join(name))?;
         super::output::whole_file(&args.output.join(name), |out| Ok(out.write_all(text.as_bytes())?))?;
     }
     let (dir, new) = (args.output.display(), outcome.completed);

@@ -24,19 +24,21 @@
 //! value of the run is read.
 
 mod by_waypoints;
+mod differences;
 mod shown;
 
 use super::facts::{CertifiedFacts, FactCounter};
 use super::offset_copy::OffsetCopy;
 use super::watch::Watch;
-use super::{LISTED, PeriodWindow, Proof};
+use super::{PeriodWindow, Proof};
 use crate::checkpoint::commit::RETAINED_HEAD;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::run::ProofSummary;
 use crate::solver::Method;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
+use differences::Differences;
 use shown::Shown;
 
 /// Maximum number of values by which the distance of the copies exceeds the period.
@@ -94,7 +96,8 @@ impl WindowProof<'_> {
         let mut front = OffsetCopy::new(self.rule, self.method, head)?;
         let mut back = OffsetCopy::new(self.rule, self.method, head)?;
         let mut ahead = Ahead::new(self);
-        let mut behind = Behind { claimed: self.window.from - self.window.width(self.rule), ..Behind::default() };
+        let claimed = self.window.from - self.window.width(self.rule);
+        let mut behind = Differences::default();
         let mut there = Vec::new();
         while front.len() < ahead.n2 || back.len() < ahead.n1 {
             if !go_on(front.len().min(ahead.n2) + back.len().min(ahead.n1), ahead.n1 + ahead.n2) {
@@ -109,15 +112,16 @@ impl WindowProof<'_> {
             let from = back.advance(ahead.n1.min(front.len() - p), 0)?;
             there.resize(back.fresh.len(), 0);
             front.values.read(from + p, &mut there)?;
-            behind.compare(from, &back.fresh, &there, p)?;
+            behind.compare(from, &back.fresh, &there);
+            behind.require_none_from(claimed, p)?;
         }
         front.check_memory()?;
         back.check_memory()?;
         let Ahead { n1, proof, counting, nearer, shown, .. } = ahead;
         let window = proof.window.unwrap_or(self.window);
-        behind.belongs(n1 - window.width(self.rule), p)?;
-        let Behind { preperiod, count, positions, .. } = behind;
-        let exceptions = (preperiod <= p).then_some((count, positions));
+        behind.require_none_from(n1 - window.width(self.rule), p)?;
+        let preperiod = behind.preperiod();
+        let exceptions = (preperiod <= p).then_some((behind.count, behind.first));
         let least = if nearer { shown.nearer.found } else { shown.given.found };
         Ok(Some(OffsetCopies { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
     }
@@ -199,47 +203,6 @@ impl Ahead {
             (self.n1, self.n2, self.nearer) = (window.from, proof.length, true);
             self.proof = proof.clone();
         }
-    }
-}
-
-/// What the back copy shows.
-#[derive(Default)]
-struct Behind {
-    /// First n that belongs to the period by the window of the run.
-    claimed: u64,
-    /// One past the last difference.
-    preperiod: u64,
-    /// Number of differences.
-    count: u64,
-    /// The first differences, at most [`LISTED`].
-    positions: Vec<u64>,
-    /// The two values of the last difference.
-    last: (u16, u16),
-}
-
-impl Behind {
-    /// Compares the values from `from` on with those p later.
-    fn compare(&mut self, from: u64, values: &[u16], later: &[u16], p: u64) -> Result<()> {
-        for (n, (&value, &again)) in (from..).zip(values.iter().zip(later)).filter(|(_, (a, b))| a != b) {
-            self.preperiod = n + 1;
-            self.last = (value, again);
-            self.belongs(self.claimed, p)?;
-            self.count += 1;
-            if self.positions.len() < LISTED {
-                self.positions.push(n);
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that the values from `from` on belong to the period.
-    fn belongs(&self, from: u64, p: u64) -> Result<()> {
-        if self.preperiod <= from {
-            return Ok(());
-        }
-        let value = self.last.0.into();
-        let again = self.last.1.into();
-        Err(Error::Differs { n: self.preperiod - 1 + p, value, again, how: "the period that was proved".into() })
     }
 }
 

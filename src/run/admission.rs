@@ -90,8 +90,8 @@ pub(super) fn check_room(
         let room = available.saturating_sub(RESERVE) / width.bytes();
         let keep = (held + room)
             .checked_sub(RETAINED_HEAD + RETENTION_SLACK)
-            .filter(|&keep| keep >= lookback.max(RETAINED_HEAD));
-        let fits = (room > 0).then_some(count + room);
+            .filter(|&keep| keep >= lookback.max(RETAINED_HEAD) && available >= RESERVE);
+        let fits = (room > 0 || count == 0).then_some(count + room);
         return Err(Error::NoRoom { path: dir.path().into(), needed, available, fits, keep });
     }
     Ok(Room { needed: Some(values), free: Some(available) })

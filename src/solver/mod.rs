@@ -295,8 +295,9 @@ impl Solver {
         Some(lookback(&self.rule, last_rare))
     }
 
-    /// Compares the data in memory that later values depend on with its state at creation, because a single flipped bit
-    /// could make every later value wrong. `past` holds all values that the solver has returned.
+    /// Checks the data in memory on which later values depend, because a single flipped bit could make every later
+    /// value wrong: tables by checksums from their creation, copies of values by `past`, which holds all values that
+    /// the solver has returned.
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.

@@ -167,7 +167,8 @@ impl Dir {
     }
 
     /// Writes a file atomically and durably: after a power cut, `name` has either its old contents (or does not exist)
-    /// or all of `bytes`. A file that cannot be completed is removed.
+    /// or all of `bytes`. A file that cannot be completed is removed, except after a disk error, when nothing is
+    /// changed any more ([`poisoned`]).
     ///
     /// # Errors
     /// The error of the system.
@@ -178,7 +179,7 @@ impl Dir {
         let written =
             file.write_all_at(bytes, 0).and_then(|()| file.sync_all()).and_then(|()| self.rename(&part, name));
         if written.is_err() {
-            // Ignored on failure: the next call removes the file.
+            // Ignored on failure: the next process that writes the file removes it.
             let _ = self.remove(&part);
         }
         written?;

@@ -12,11 +12,11 @@
 //! is below the mex, hence that of some option. If it is rare at n, then n is in R and (1) finds it. If it is common at
 //! n, the option is that of a move that does not leave two heaps, or has exactly one rare part
 //! (`theory::sparse_space`), which is in R because the values before n are right; (2) finds it. *Too high*: found by
-//! (1) when the wrong value is rare at n, because n is then in R; found by (2) when the value is
-//! one of the common options. Not found is a wrong common value above the right one that no common option has. In
-//! particular the check does not find the least common value that is not an option where a smaller rare value is right,
-//! which is what a run without witnesses would write. Finding it takes [`mod@super::recompute`]. The share of too high
-//! values that the check finds depends on the game.
+//! (1) when the wrong value is rare at n, because n is then in R; found by (2) when the value is one of the common
+//! options. Not found is a wrong common value above the right one that no common option has. In particular the check
+//! does not find the least common value that is not an option where a smaller rare value is right, which is what a run
+//! without witnesses would write. Finding it takes [`mod@super::recompute`]. The share of too high values that the
+//! check finds depends on the game.
 //!
 //! The check derives its list of lookups itself, as the audit of the solver does. This is deliberate: shared code would
 //! repeat a mistake.

@@ -62,7 +62,7 @@ const TASK: &str = "period";
                         'searched_from' the first n searched. 'saltus' is not 0 if G(n+period) = G(n) + saltus; it \
                         is 0 for octal codes that do not repeat: none of these games is arithmetic-periodic. \
                         'needed' is a number of values that suffices for a proof of an observed period, if the \
-                        repetition lasts; a game with a sparse space often needs fewer. 'exceptions' is \
+                        repetition lasts; P2 and P4 may need fewer. 'exceptions' is \
                         the number of n before the preperiod that do not fit the period, 'exception_heaps' the first \
                         100 of them. 'searched_end': the last values, this many, do not occur earlier; null if there are too few \
                         values to tell.\n\n\

@@ -188,7 +188,7 @@ fn no_period(finding: &Finding) -> String {
     let Finding { max_value, unseen_end, start, .. } = *finding;
     let count = HumanCount(finding.count);
     let Some(end) = unseen_end.map(HumanCount) else {
-        return format!("{count} values are too few to search for a period");
+        return format!("no period: more values than {count} are needed to search for one");
     };
     match start {
         0 => {

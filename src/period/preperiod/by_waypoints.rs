@@ -12,39 +12,17 @@
 //! begins one waypoint earlier than it must, or at 0 if there is none, so that its computation arrives at both
 //! waypoints, where it must agree with the saved values ([`Retrace`]). Its result must agree with the binary search.
 
+use super::differences::Differences;
 use super::{OffsetCopies, WindowProof};
 use crate::error::{Error, Result};
 use crate::period::facts::CertifiedFacts;
 use crate::period::primes::prime_factors;
 use crate::period::retrace::{DiscardingRun, Retrace};
-use crate::period::{LISTED, PeriodWindow, Proof};
+use crate::period::{PeriodWindow, Proof};
 use std::ops::Range;
 
 /// Number of values compared at once.
 const AT_ONCE: usize = 1 << 20;
-
-/// Differences between the values of a range and those p later.
-#[derive(Default)]
-struct Differences {
-    count: u64,
-    /// The first positions, at most [`LISTED`].
-    first: Vec<u64>,
-    /// The last position, and the two values there.
-    last: Option<(u64, u16, u16)>,
-}
-
-impl Differences {
-    /// Compares the values from `from` on with later ones.
-    fn compare(&mut self, from: u64, values: &[u16], later: &[u16]) {
-        for (n, (&value, &later)) in (from..).zip(values.iter().zip(later)).filter(|(_, (a, b))| a != b) {
-            self.count += 1;
-            self.last = Some((n, value, later));
-            if self.first.len() < LISTED {
-                self.first.push(n);
-            }
-        }
-    }
-}
 
 /// Two places of a run.
 struct Halves<'a, F> {
@@ -123,17 +101,14 @@ impl WindowProof<'_> {
         let agrees_from = waypoints.get(agreeing).copied().unwrap_or(n1) - width;
         let from = differing.checked_sub(2).map_or(0, |before| waypoints[before].min(waypoints[before + 1] - width));
         let to = agrees_from + width;
-        let Some(Differences { count, first, last }) = halves.differences(from..to, p)? else { return Ok(None) };
-        if let Some((n, value, again)) = last.filter(|&(n, ..)| n >= agrees_from) {
-            let (value, again) = (again.into(), value.into());
-            return Err(Error::Differs { n: n + p, value, again, how: "the period that was proved".into() });
-        }
-        let preperiod = last.map_or(0, |(n, ..)| n + 1);
+        let Some(differences) = halves.differences(from..to, p)? else { return Ok(None) };
+        differences.require_none_from(agrees_from, p)?;
+        let preperiod = differences.preperiod();
         if let Some(from) = differs_from.filter(|&from| preperiod <= from) {
             return Err(Error::Flipped { what: "a value computed again", from, to });
         }
         let Some(least) = halves.least(n1 - width..n1, p)? else { return Ok(None) };
-        let exceptions = (from == 0 && preperiod <= p).then_some((count, first));
+        let exceptions = (from == 0 && preperiod <= p).then_some((differences.count, differences.first));
         let proof = Proof { least, ..self.proof.clone() };
         Ok(Some(OffsetCopies { preperiod, exceptions, counted, proof }))
     }

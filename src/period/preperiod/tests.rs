@@ -1,9 +1,10 @@
 use super::*;
+use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::period::primes::prime_factors;
 use crate::period::retrace::DiscardingRun;
 use crate::period::waypoints::Waypoints;
-use crate::period::{Repeat, Subject, exceptions};
+use crate::period::{LISTED, Repeat, Subject, exceptions};
 use crate::solver::ends::Ends;
 use crate::solver::{Histogram, SequenceStats, values};
 
