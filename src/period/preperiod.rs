@@ -27,11 +27,15 @@ mod by_waypoints;
 mod differences;
 mod shown;
 
+#[cfg(doc)]
+use super::LISTED;
 use super::facts::{CertifiedFacts, FactCounter};
 use super::offset_copy::OffsetCopy;
 use super::watch::Watch;
 use super::{PeriodWindow, Proof};
 use crate::checkpoint::commit::RETAINED_HEAD;
+#[cfg(doc)]
+use crate::error::Error;
 use crate::error::Result;
 use crate::run::ProofSummary;
 use crate::solver::Method;
