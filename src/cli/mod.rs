@@ -248,7 +248,7 @@ pub(crate) fn main() -> ExitCode {
     status_of(prepared.and_then(|()| dispatch(cli.command, cli.quiet)))
 }
 
-/// The exit status of the command, whose error is printed.
+/// Returns the exit status of a command; prints its error, if there is one.
 fn status_of(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,

@@ -167,8 +167,8 @@ impl Dir {
     }
 
     /// Writes a file atomically and durably: after a power cut, `name` has either its old contents (or does not exist)
-    /// or all of `bytes`. A file that cannot be completed is removed, except after a disk error, when nothing is
-    /// changed any more ([`poisoned`]).
+    /// or all of `bytes`. A file that cannot be completed is removed, except after a disk error: then nothing
+    /// is changed any more ([`poisoned`]).
     ///
     /// # Errors
     /// The error of the system.

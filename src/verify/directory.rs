@@ -48,9 +48,8 @@ pub(crate) fn exclusion_space(rule: &Rule, space: SparseSpace) -> Result<SparseS
 }
 
 /// Computes every value of the range again, each with another kernel than the one that computed it
-/// ([`mod@super::recompute`]).
-/// Values that no kernel computes, because a move leaves three heaps or the code repeats, are computed by the
-/// definition.
+/// ([`mod@super::recompute`]). Values that no kernel computes, because a move leaves three heaps or the code repeats,
+/// are computed by the definition.
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; [`Error::Damage`], [`Error::Range`] and [`Error::Discarded`] as

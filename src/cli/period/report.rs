@@ -188,7 +188,7 @@ fn no_period(finding: &Finding) -> String {
     let Finding { max_value, unseen_end, start, .. } = *finding;
     let count = HumanCount(finding.count);
     let Some(end) = unseen_end.map(HumanCount) else {
-        return format!("no period: more values than {count} are needed to search for one");
+        return format!("no period: a search needs more than {count} values");
     };
     match start {
         0 => {
