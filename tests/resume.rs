@@ -247,10 +247,12 @@ fn torn_journal_tail_is_dropped_and_reported() {
         let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
         // Start, commit and clean stop, twice; and one more commit for each that comes early on a busy machine.
         assert!(journal.len() >= 6 * RECORD && journal.len().is_multiple_of(RECORD), "{} bytes", journal.len());
-        // A torn copy of a record, then what a file system may leave there: any bytes within the record, zeros after
-        // it.
+        // A torn copy of a record, then what a file system may leave there: any byte but the newline that would make
+        // the record whole, and zeros after it.
         let mut tail: Vec<u8> = journal[..torn.min(RECORD - 1)].to_vec();
-        tail.resize_with(torn.min(RECORD), || random.below(256) as u8);
+        if torn >= RECORD {
+            tail.push(random.other_byte(b'\n'));
+        }
         tail.resize(torn, 0);
         append(&dir.join("journal.jsonl"), &tail);
         assert_eq!(count(&dir), 6000, "readers ignore a tail of {torn} bytes");
