@@ -4,6 +4,7 @@
 //! truncated. The set keeps one bit per value ([`bitvec`]), so that the mex is the number of leading ones.
 
 use bitvec::vec::BitVec;
+use std::hash::{Hash, Hasher};
 
 /// The nim-sum (XOR) of nim-values; 0 for an empty list.
 ///
@@ -37,9 +38,16 @@ pub(crate) fn index(position: u64) -> usize {
 }
 
 /// A set of nim-values, one bit each; it grows with the largest value inserted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NimSet {
     bits: BitVec<u64>,
+}
+
+/// Whole words: `BitVec` would hash one bit at a time.
+impl Hash for NimSet {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bits.as_raw_slice().hash(state);
+    }
 }
 
 impl NimSet {
