@@ -279,7 +279,9 @@ pub(crate) fn journal(input: &[u8]) {
 fn resumed(dir: &Dir, repair: bool, rollback: bool) {
     let resume = |repair: bool, rollback: bool| {
         let (method, policy) = (Method::Definition, RunPolicy { commit_every: None, repair, seed: Some(1) });
-        let options = Options { to: Some(1), threads: 1, method, width: None, keep: None, rollback };
+        // Without a width, a rollback to no values would compute 65,536 of them to choose it.
+        let width = rollback.then_some(Width::U8);
+        let options = Options { to: Some(1), threads: 1, method, width, keep: None, rollback };
         value_of(Run::on(None, dir).options(options).policy(policy).observer(&mut PrintableNotes).run_in_pool())
     };
     let Some(outcome) = resume(repair, rollback) else { return };
