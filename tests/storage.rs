@@ -124,7 +124,7 @@ fn power_cut_at_any_operation_loses_nothing_committed() {
     let random = &mut Random::new("power cut");
     let histories = histories();
     let operations: usize = histories.iter().map(|history| history.2.len()).sum();
-    let wanted = if FREES { cases(1500, 50_000) } else { cases(60_000, 1_000_000) };
+    let wanted = if FREES { cases(700, 50_000) } else { cases(30_000, 1_000_000) };
     let images = wanted.div_ceil(operations as u64);
     let (mut tried, mut finished, mut lost) = (0, 0, 0);
     for (game, process, moments) in &histories {
@@ -249,7 +249,7 @@ fn power_cut_at_any_step_of_a_recovery_is_itself_recoverable() {
     let stopped = after(game, &after(game, &Memory::new(), first), second);
     let mut tried = 0;
     let mut steps = 0;
-    while tried < if FREES { cases(700, 10_000) } else { cases(6000, 200_000) } {
+    while tried < if FREES { cases(300, 10_000) } else { cases(6000, 200_000) } {
         for (process, disk) in troubles(game, &stopped, random, &histories) {
             let moments = moments(game, process, &disk);
             steps += moments.len();
@@ -325,7 +325,7 @@ fn io_error_at_any_operation_loses_nothing_committed() {
             process.run(game, counting.clone()).unwrap();
             for (at, lasting) in (1..=counting.met()).flat_map(|at| [(at, false), (at, true)]) {
                 // Each case creates a solver, which is slow.
-                if FREES && random.below(cases(8, 1)) > 0 {
+                if FREES && random.below(cases(20, 1)) > 0 {
                     continue;
                 }
                 let what = (process, fault, at, lasting);
