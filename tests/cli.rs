@@ -321,7 +321,7 @@ fn verify_checks_by_digest_and_by_definition_and_by_range() {
         serde_json::from_str(&stdout_of(&[&["verify", dir, "--json"], more].concat())).unwrap()
     };
     let digest = report(&[]);
-    assert_eq!((&digest["level"], &digest["checked"]), (&"digest".into(), &9000.into()));
+    assert_eq!((&digest["ok"], &digest["level"], &digest["checked"]), (&true.into(), &"digest".into(), &9000.into()));
     let sampled = report(&["--level", "definition", "--samples", "25", "--seed", "7"]);
     assert!((20..=27).contains(&sampled["checked"].as_u64().unwrap()), "{sampled}");
     assert_eq!(sampled, report(&["--level", "definition", "--samples", "25", "--seed", "7"]), "a seed repeats it");
@@ -343,6 +343,18 @@ fn wrong_value_with_a_matching_digest_is_found_by_the_definition() {
     grundy::checkpoint::testing::forge_run(&fake, &values, record).unwrap();
     let dir = fake.to_str().unwrap();
     fails(3, &["verify", dir, "--level", "definition", "--range", "1500..1501"], &["G(1500)"]);
+    let failure = |arguments: &[&str]| -> serde_json::Value {
+        let output = grundy([&["verify", "--json"], arguments].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let wrong = failure(&[dir, "--level", "recompute"]);
+    assert_eq!((&wrong["ok"], &wrong["n"]), (&false.into(), &1500.into()), "{wrong}");
+    assert!(wrong["error"].as_str().unwrap().contains("G(1500)"), "{wrong}");
+    std::fs::write(real.join("values.npy"), std::fs::read(fake.join("values.npy")).unwrap()).unwrap();
+    let damaged = failure(&[real.to_str().unwrap()]);
+    assert_eq!((&damaged["ok"], &damaged["n"]), (&false.into(), &serde_json::Value::Null), "{damaged}");
+    assert!(damaged["error"].as_str().unwrap().contains("digest"), "{damaged}");
     stdout_of(&["verify", dir, "--level", "definition", "--range", "0..1500", "--samples", "1500"]);
 }
 

@@ -9,7 +9,7 @@ use super::temporary::Temporary;
 use super::{KernelChoice, advice, complain, number};
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
-use grundy::error::Error;
+use grundy::error::{Error, Kind};
 use grundy::period::Status;
 use grundy::period::certificate::{Certificate, MAX_BYTES};
 use grundy::run::{Run, RunReader};
@@ -35,11 +35,14 @@ use std::process::ExitCode;
                         values it covers is printed and each of them is recomputed, in a temporary directory (TMPDIR) if there \
                         are more than 2^28.\n\n\
                         Exit status 3 if a check fails.\n\n\
-                        JSON keys for a run: level from to checked records seed unchecked kernel. 'unchecked' is \
+                        JSON keys for a run: ok level from to checked records seed unchecked kernel. 'unchecked' is \
                         null, or the range that cannot be checked because its values were freed; 'kernel' names the \
                         kernels that recomputed the values ('avx2', or 'avx512, avx2' for a run by several kernels), \
                         or is 'definition', or null.\n\n\
-                        JSON keys for a certificate: game status period preperiod max_value theorem checked_through")]
+                        JSON keys for a certificate: ok game status period preperiod max_value theorem \
+                        checked_through\n\n\
+                        JSON keys if a check fails: ok n error. 'ok' is false, otherwise true; 'n' is the n of a wrong \
+                        value, or null if other data failed.")]
 pub(crate) struct Args {
     /// Run directory, or certificate file (written by grundy period --certificate).
     #[arg(value_name = "DIR|CERTIFICATE")]
@@ -98,6 +101,36 @@ impl Args {
 }
 
 pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
+    match check(args, quiet) {
+        Err(error) if error.downcast_ref().map(Error::kind) == Some(Kind::Damage) => failed(args, error),
+        result => result,
+    }
+}
+
+/// Reports a check that failed: the result of the command, not an error of it.
+fn failed(args: &Args, error: anyhow::Error) -> Result<ExitCode> {
+    let wrong = match error.downcast_ref() {
+        Some(Error::Wrong { n, .. } | Error::Excluded { n, .. }) => Some(*n),
+        _ => None,
+    };
+    super::report(&error);
+    if wrong.is_some() {
+        complain!(
+            "{}: later values may be wrong as well; 'grundy verify {}' checks whether the files changed after the \
+             computation. If they did not, compute the run again in another directory",
+            printable(&args.dir),
+            advice::quoted_path(&args.dir)
+        );
+    }
+    if args.json {
+        let text = error.downcast_ref().map(advice::message);
+        let object = serde_json::json!({ "ok": false, "n": wrong, "error": text });
+        super::output::print(|out| Ok(writeln!(out, "{object}")?))?;
+    }
+    Ok(ExitCode::from(3))
+}
+
+fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
     if let Ok(there) = std::fs::metadata(&args.dir)
         && !there.is_dir()
     {
@@ -134,24 +167,12 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
         }
     };
     meter.end();
-    let report = match report {
-        Err(error @ (Error::Wrong { .. } | Error::Excluded { .. })) => {
-            super::report(&error.into());
-            complain!(
-                "{}: later values may be wrong as well; 'grundy verify {}' checks whether the files changed after the \
-                 computation. If they did not, compute the run again in another directory",
-                printable(&args.dir),
-                advice::quoted_path(&args.dir)
-            );
-            return Ok(ExitCode::from(3));
-        }
-        report => report.map_err(|error| advice::of_run(error, &args.dir))?,
-    };
+    let report = report.map_err(|error| advice::of_run(error, &args.dir))?;
     let Report { from, to, checked, records, unchecked, kernel, .. } = report;
     super::output::print(|out| {
         if args.json {
             let object = serde_json::json!({
-                "level": level.name(), "from": from, "to": to, "checked": checked, "records": records, "seed": seed,
+                "ok": true, "level": level.name(), "from": from, "to": to, "checked": checked, "records": records, "seed": seed,
                 "unchecked": unchecked, "kernel": kernel,
             });
             writeln!(out, "{object}")?;
@@ -245,7 +266,7 @@ fn passed(certificate: &Certificate, rule: &Rule, json: bool) -> Result<ExitCode
     super::output::print(|out| {
         if json {
             let object = serde_json::json!({
-                "game": rule.name(), "status": Status::Proved, "period": period, "preperiod": preperiod,
+                "ok": true, "game": rule.name(), "status": Status::Proved, "period": period, "preperiod": preperiod,
                 "max_value": max_value, "theorem": theorem, "checked_through": checked_through,
             });
             writeln!(out, "{object}")?;
