@@ -68,7 +68,7 @@ pub const NAMED_GAMES: &[NamedGame] = &[
         aliases: &["officers"],
         space: Some((0x1ee, 0)),
         last_rare: Some(20_627),
-        about: "Officers: remove one token, not a heap of one (R. K. Guy, in Eureka 16); no period known",
+        about: "Officers: remove one token, not a heap of one (Eureka 16); no period known",
         ..PLAIN
     },
     NamedGame {
