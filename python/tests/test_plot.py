@@ -394,7 +394,7 @@ def test_common_and_rare_positions_are_those_of_the_definition(tmp_path, space, 
 @pytest.mark.parametrize("game", [".106", ".005", "grundy"])  # h = 1, 1, 0
 def test_rare_positions_are_those_of_the_program(tmp_path, game):
     path = str(tmp_path / "run")
-    subprocess.run([PROGRAM, "run", game, "--to", "3e5", "--dir", path, "-q"], check=True)
+    subprocess.run([PROGRAM, "run", game, "--to", "1e5", "--dir", path, "-q"], check=True)
     found = subprocess.run(
         [PROGRAM, "find", path, "--rares", "--format", "csv", "-q"],
         check=True, capture_output=True, text=True,
@@ -402,7 +402,7 @@ def test_rare_positions_are_those_of_the_program(tmp_path, game):
     number = len(found.stdout.splitlines()) - 1
     legend = drawn(histogram, path, "-o", "x.png").axes[0].get_legend()
     assert [text.get_text() for text in legend.get_texts()] == [
-        f"common values: {300_000 - number:,} n", f"rare values: {number:,} n"
+        f"common values: {100_000 - number:,} n", f"rare values: {number:,} n"
     ]  # fmt: skip
 
 

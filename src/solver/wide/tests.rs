@@ -292,7 +292,7 @@ fn an_audit_finds_a_candidate_that_is_an_option() {
 /// What is left open before the near step does not depend on the lead, nor on when the run was revised.
 #[test]
 fn revised_lanes_are_those_of_a_far_step_without_a_lead() {
-    const BEGIN: usize = 100_000;
+    const BEGIN: usize = 50_000;
     let random = &mut Random::new("wide solver, revised lanes");
     let mut compared = 0;
     for game in [".146", ".143", ".606", ".206", "grundy"] {
@@ -341,7 +341,7 @@ fn revised_lanes_are_those_of_a_far_step_without_a_lead() {
 /// lookup; the others stay further values.
 #[test]
 fn no_further_value_is_lost_where_candidates_are_replaced() {
-    const BEGIN: usize = 100_000;
+    const BEGIN: usize = 50_000;
     let random = &mut Random::new("wide solver, more candidates");
     let (mut candidates, mut rare) = (0, 0);
     for game in [".143", "grundy", ".6"] {
