@@ -102,6 +102,9 @@ fn in_the_request(remedy: &Remedy) -> Option<String> {
         }
         Remedy::ReadAgain => "read it again",
         Remedy::CheckDisk => "check the disk",
+        Remedy::RaiseFileSize => {
+            "raise the limit on the size of files (ulimit -f), or choose a file system for larger files"
+        }
         Remedy::KeepMore { keep } => return Some(format!("repeat the same command with --keep {keep} or more")),
         Remedy::KeepMoreElsewhere { keep } => {
             return Some(format!(

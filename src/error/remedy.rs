@@ -2,6 +2,8 @@
 
 use super::Damage;
 use super::reasons::{KeepReason, NoRunReason, SurveyReason, UnitsReason};
+use rustix::io::Errno;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What to do about an error, as data. A program words it for its own users; the command line names its options.
@@ -61,6 +63,8 @@ pub enum Remedy {
     ReadAgain,
     /// Check the disk.
     CheckDisk,
+    /// Raise the limit of the process on the size of a file, or choose a file system for larger files.
+    RaiseFileSize,
     /// Export the values with the program that wrote them, or compute the run again in another directory.
     ExportWithOlderProgram,
     /// Verify the run, to see what is left of it.
@@ -213,6 +217,15 @@ pub(super) fn of_damage(path: &Path, damage: &Damage) -> Option<Remedy> {
         Damage::NotAUnitsPlan { .. } => Some(Remedy::RemoveUnitsPlan),
         Damage::NotAResult { .. } => Some(Remedy::RemoveResult),
         Damage::ResultsContradict { .. } => Some(Remedy::DoUnitAgain),
+        _ => None,
+    }
+}
+
+/// The remedy of [`super::Error::Io`].
+pub(super) fn of_io(source: &std::io::Error) -> Option<Remedy> {
+    match source.kind() {
+        ErrorKind::FileTooLarge => Some(Remedy::RaiseFileSize),
+        _ if source.raw_os_error() == Some(Errno::IO.raw_os_error()) => Some(Remedy::CheckDisk),
         _ => None,
     }
 }
