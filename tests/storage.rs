@@ -249,7 +249,7 @@ fn power_cut_at_any_step_of_a_recovery_is_itself_recoverable() {
     let stopped = after(game, &after(game, &Memory::new(), first), second);
     let mut tried = 0;
     let mut steps = 0;
-    while tried < if FREES { cases(300, 10_000) } else { cases(6000, 200_000) } {
+    while tried < if FREES { cases(700, 10_000) } else { cases(6000, 200_000) } {
         for (process, disk) in troubles(game, &stopped, random, &histories) {
             let moments = moments(game, process, &disk);
             steps += moments.len();

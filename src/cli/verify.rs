@@ -41,8 +41,8 @@ use std::process::ExitCode;
                         or is 'definition', or null.\n\n\
                         JSON keys for a certificate: ok game status period preperiod max_value theorem \
                         checked_through\n\n\
-                        JSON keys if a check fails: ok n error. 'ok' is false, otherwise true; 'n' is the n of a wrong \
-                        value, or null if other data failed.")]
+                        JSON keys if a check fails: ok n error. 'ok' is false, and true in the other objects; 'n' is \
+                        the n of the wrong value, or null if the check does not name one.")]
 pub(crate) struct Args {
     /// Run directory, or certificate file (written by grundy period --certificate).
     #[arg(value_name = "DIR|CERTIFICATE")]
@@ -172,8 +172,8 @@ fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
     super::output::print(|out| {
         if args.json {
             let object = serde_json::json!({
-                "ok": true, "level": level.name(), "from": from, "to": to, "checked": checked, "records": records, "seed": seed,
-                "unchecked": unchecked, "kernel": kernel,
+                "ok": true, "level": level.name(), "from": from, "to": to, "checked": checked, "records": records,
+                "seed": seed, "unchecked": unchecked, "kernel": kernel,
             });
             writeln!(out, "{object}")?;
         } else {

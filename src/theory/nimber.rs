@@ -43,7 +43,7 @@ pub struct NimSet {
     bits: BitVec<u64>,
 }
 
-/// Whole words: `BitVec` would hash one bit at a time.
+/// Hashes whole words, because `BitVec` hashes one bit at a time.
 impl Hash for NimSet {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.bits.as_raw_slice().hash(state);
