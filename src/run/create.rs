@@ -53,8 +53,8 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         Ok(Solver::new(rule, options.method, None, &past)?.with_audit(attempt.seed))
     };
     let mut solver = new_solver(&[])?;
-    // Values of three heaps or of a code that repeats take long, so the first ones do not decide.
-    let slow = rule.has_splits() && !rule.may_be_sparse();
+    // Values of three heaps or of moves that remove any number of tokens take long, so the first ones do not decide.
+    let slow = rule.max_heaps() > 2 || rule.largest_heap().is_some();
     let (width, mut pending) = match options.width.or(slow.then_some(Width::U16)) {
         Some(width) => (width, Vec::new()),
         None => match decide_width(&mut solver, stop)? {
