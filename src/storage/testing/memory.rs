@@ -76,6 +76,15 @@ impl Inode {
         Inode { durable: content.clone(), content, ..Inode::default() }
     }
 
+    /// Returns a file that a power cut may leave; the same one, without a copy, if a power cut changes nothing. After a
+    /// failed sync it may change the contents although no change is pending.
+    fn left(inode: &Arc<Inode>, unit: usize, choose: &mut Choice<'_>) -> Arc<Inode> {
+        if inode.changes.is_empty() && !inode.locked && inode.content == inode.durable {
+            return Arc::clone(inode);
+        }
+        Arc::new(Inode::durable(inode.after_power_cut(unit, choose)))
+    }
+
     /// Returns contents that a power cut may leave.
     fn after_power_cut(&self, unit: usize, choose: &mut Choice<'_>) -> Vec<u8> {
         /// All unsynced changes are lost.
@@ -219,7 +228,7 @@ impl Memory {
         disk.namings[..kept].iter().for_each(|naming| naming.apply(&mut names));
         let image = Memory::new();
         for (name, inode) in names {
-            image.put(&name, disk.inodes[inode].after_power_cut(unit, choose));
+            image.put_file(&name, Inode::left(&disk.inodes[inode], unit, choose));
         }
         image
     }
@@ -233,9 +242,13 @@ impl Memory {
 
     /// Creates or replaces a file, durably.
     pub fn put(&self, name: &str, content: Vec<u8>) {
+        self.put_file(name, Arc::new(Inode::durable(content)));
+    }
+
+    fn put_file(&self, name: &str, file: Arc<Inode>) {
         let mut disk = self.disk();
         let inode = disk.inodes.len();
-        disk.inodes.push(Arc::new(Inode::durable(content)));
+        disk.inodes.push(file);
         disk.names.insert(name.into(), inode);
         disk.durable.insert(name.into(), inode);
         // An earlier creation of this name must not take effect later.
