@@ -68,7 +68,7 @@ enum Full {
 fn run_stops_on_a_full_disk_and_resumes_when_space_is_available() {
     let random = &mut Random::new("full disk");
     let tally = Tally::begin("full disk");
-    let sizes = cases(5, 60);
+    let sizes = cases(3, 60);
     if let Err(why) = Mount::tmpfs(MEGA) {
         return tally.end(0, &format!("skipped: no file system could be mounted ({why})"));
     }

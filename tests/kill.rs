@@ -123,7 +123,7 @@ fn kill_at_any_moment_loses_nothing_committed() {
     let kernels = kernels();
     let games =
         [("grundy", "u8", 2_000_000), ("0.6", "u8", 600_000), (".106", "u8", 30_000_000), ("kayles", "u16", 9_000_000)];
-    let each = cases(40, 2000).div_ceil(games.len() as u64);
+    let each = cases(20, 2000).div_ceil(games.len() as u64);
     // At the same time, so that runs also wait for each other.
     let seen: Vec<Seen> = std::thread::scope(|scope| {
         let threads: Vec<_> = games

@@ -72,7 +72,7 @@ fn one_of_eight(dir: &Path) -> Child {
 fn one_of_eight_starts_runs_and_after_its_kill_a_new_one() {
     let random = &mut Random::new("eight starts");
     let tally = Tally::begin("eight starts");
-    let rounds = cases(20, 1000);
+    let rounds = cases(10, 1000);
     let (mut fresh, mut resumed) = (0, 0);
     let mut dirs = tempfile::tempdir().unwrap();
     for _ in 0..rounds {
@@ -119,7 +119,7 @@ fn one_of_eight_starts_runs_and_after_its_kill_a_new_one() {
 fn file_replaced_under_a_run_never_admits_two_writers() {
     let random = &mut Random::new("replaced file");
     let tally = Tally::begin("replaced file");
-    let rounds = cases(20, 1000);
+    let rounds = cases(10, 1000);
     let names = ["journal.jsonl", "values.npy", "escapes.npy"];
     let mut draws: Vec<(&str, Random)> =
         (0..rounds).zip(names.into_iter().cycle()).map(|(_, name)| (name, random.fork())).collect();

@@ -78,7 +78,7 @@ fn remove_a_square_period_is_proved_from_the_values_of_the_article() {
 #[test]
 fn games_without_a_known_period_have_none() {
     for game in [".007", ".6", "grundy", "grundy:d=3"] {
-        let (finding, _) = search(&rule(game), 1 << 17);
+        let (finding, _) = search(&rule(game), 1 << 16);
         assert_eq!(finding.status(), Status::None, "{game}");
         assert!(finding.unseen_end.is_some_and(|end| end <= 1 << 13), "{game}: {:?}", finding.unseen_end);
     }

@@ -124,7 +124,7 @@ fn power_cut_at_any_operation_loses_nothing_committed() {
     let random = &mut Random::new("power cut");
     let histories = histories();
     let operations: usize = histories.iter().map(|history| history.2.len()).sum();
-    let wanted = if FREES { cases(700, 50_000) } else { cases(30_000, 1_000_000) };
+    let wanted = if FREES { cases(700, 50_000) } else { cases(20_000, 1_000_000) };
     let images = wanted.div_ceil(operations as u64);
     let (mut tried, mut finished, mut lost) = (0, 0, 0);
     for (game, process, moments) in &histories {
@@ -255,6 +255,10 @@ fn power_cut_at_any_step_of_a_recovery_is_itself_recoverable() {
             steps += moments.len();
             for (at, moment) in moments.iter().enumerate() {
                 for _ in 0..2 {
+                    // Each case of a run that discards values creates a solver, which is slow.
+                    if FREES && random.below(cases(6, 1)) > 0 {
+                        continue;
+                    }
                     let random = &mut random.fork();
                     let image = left(&moment.disk, random);
                     let what = (process, "operation", at, "case", tried);
@@ -324,8 +328,7 @@ fn io_error_at_any_operation_loses_nothing_committed() {
             let counting = Arc::new(counting);
             process.run(game, counting.clone()).unwrap();
             for (at, lasting) in (1..=counting.met()).flat_map(|at| [(at, false), (at, true)]) {
-                // Each case creates a solver, which is slow.
-                if FREES && random.below(cases(20, 1)) > 0 {
+                if random.below(cases(if FREES { 20 } else { 3 }, 1)) > 0 {
                     continue;
                 }
                 let what = (process, fault, at, lasting);

@@ -152,7 +152,10 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
     use crate::solver::{self, Method};
+    use crate::storage::testing::Memory;
     use std::cell::Cell;
+    use std::path::Path;
+    use std::sync::Arc;
 
     const EXTENT: Extent = Extent { to: 20_000, time_limit: None };
 
@@ -214,22 +217,22 @@ mod tests {
     /// 0.2 and 0.3 are a family, and their names differ in one bit.
     #[test]
     fn every_flipped_bit_of_saved_values_is_noticed_or_harmless() {
-        let home = tempfile::tempdir().unwrap();
-        let dir = Dir::at(home.path());
+        let disk = Memory::new();
+        let dir = Dir::on(Arc::new(disk.clone()), Path::new("survey"));
         let rule: Rule = "0.2".parse().unwrap();
         let mut examination = Examination::new(&rule, method(), EXTENT);
         examination.advance(1, || true).unwrap();
         examination.saved().write(&dir).unwrap();
-        let file = path(&dir, &rule);
-        let good = std::fs::read(&file).unwrap();
+        let file = name(&rule);
+        let good = disk.get(&file).unwrap();
         for place in 0..8 * good.len() {
             let mut bad = good.clone();
             bad[place / 8] ^= 1 << (place % 8);
-            std::fs::write(&file, bad).unwrap();
+            disk.put(&file, bad);
             let is_same = |saved: Option<Saved<Vec<u16>>>| saved.unwrap().values == examination.saved().values;
             assert!(read(&dir, "0.2").map_or(true, is_same), "bit {place}");
         }
-        std::fs::write(&file, &good[..good.len() - 1]).unwrap();
+        disk.put(&file, good[..good.len() - 1].to_vec());
         assert!(matches!(read(&dir, "0.2"), Err(Error::Damage { damage: Damage::NotSavedValues { .. }, .. })));
     }
 }

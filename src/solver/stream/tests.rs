@@ -1,5 +1,6 @@
 use super::*;
 use crate::solver::values;
+use crate::theory::rule::{Leaves, Move};
 
 /// Compares a stream that retains every value up to `whole` with [`values`]; returns the number of restarts, and
 /// the largest number of retained values after the stream had `whole` of them.
@@ -67,19 +68,25 @@ fn game_without_splits_retains_its_largest_removal() {
 
 #[test]
 fn values_before_one_that_is_too_large_are_handed_out() {
-    let mut stream = ValueStream::new(&Rule::nim(), Method::default(), 100_000).unwrap();
+    // The options of a heap of 5000 have all values.
+    const LARGE: u64 = 5000;
+    let single = |remove, constant, leaves| Move { remove, constant, leaves };
+    let leap = (0..=u16::MAX).map(|constant| single(LARGE, constant, Leaves::Nothing));
+    let moves = [Leaves::Nothing, Leaves::One].map(|leaves| single(1, 0, leaves)).into_iter().chain(leap).collect();
+    let rule = Rule::from_moves("leaping", moves).unwrap();
+    let mut stream = ValueStream::new(&rule, Method::default(), 100_000).unwrap();
     let mut count = 0;
     let error = loop {
         match stream.next_chunk() {
             Ok(Some((from, chunk))) => {
-                assert!((from..).zip(chunk).all(|(n, &value)| n == u64::from(value)));
+                assert!((from..).zip(chunk).all(|(n, &value)| n % 2 == u64::from(value)));
                 count += chunk.len();
             }
-            Ok(None) => panic!("Nim has values above 65535"),
+            Ok(None) => panic!("a value is above 65535"),
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, Error::ValueTooLarge { n: 65_536 }), "{error}");
-    assert_eq!(count, 65_536);
+    assert!(matches!(error, Error::ValueTooLarge { n: LARGE }), "{error}");
+    assert_eq!(count as u64, LARGE);
     assert_eq!(stream.next_chunk().unwrap(), None);
 }

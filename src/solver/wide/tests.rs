@@ -200,7 +200,7 @@ fn a_late_rare_position_brings_all_values_into_memory() {
 /// them; also where some rare positions and values are newer than the solver.
 #[test]
 fn a_short_copy_reads_the_same_values_as_a_complete_one() {
-    const BEGIN: usize = 200_000;
+    const BEGIN: usize = 150_000;
     let random = &mut Random::new("wide solver, copies");
     for (game, has_space) in [(".146", true), (".143", true), ("grundy", true), ("grundy", false), (".644", false)] {
         let rule: Rule = game.parse().unwrap();
@@ -405,7 +405,7 @@ fn a_changed_copy_of_the_last_values_is_found() {
 fn random_rules_with_values_above_511_agree_with_the_definition() {
     let random = &mut Random::new("wide solver, large values");
     let (mut wide, mut tried) = (0, 0);
-    let wanted = crate::support::cases(25, 200);
+    let wanted = crate::support::cases(12, 200);
     while wide < wanted {
         tried += 1;
         assert!(tried < 40 * wanted, "{wide} of {tried} rules had a space");
