@@ -11,8 +11,8 @@ use grundy::solver::{Histogram, Method, Solver, SparseSpace, Work};
 use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
 use std::collections::BTreeSet;
+use support::Random;
 use support::solving::{BOOTSTRAP, Setting, assert_same_values};
-use support::{Random, cases};
 
 const BLOCKS: [usize; 5] = [1, 7, 64, 100, 4096];
 const THREADS: [usize; 5] = [1, 2, 5, 8, 16];
@@ -185,7 +185,7 @@ fn named_games_agree_for_every_block_size_and_thread_count() {
         let expected = definition::values(&rule, 7000).unwrap();
         for block in BLOCKS {
             for threads in THREADS {
-                for kernel in Kernel::available().into_iter().filter(|_| random.below(cases(3, 1)) == 0) {
+                for kernel in Kernel::available().into_iter().filter(|_| random.tries(3)) {
                     let with = unaided(kernel, block);
                     let (found, _) = on_threads(threads, || continued(&rule, with, Vec::new(), 7000));
                     assert_same_values(

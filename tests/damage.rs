@@ -175,7 +175,7 @@ fn verify_finds_every_flipped_bit() {
     let record = 8 * RECORD * usize::try_from(random.below(RECORDS as u64)).unwrap();
     let mut bits: Vec<(&str, usize)> = (0..8 * 4096).map(|bit| ("values.npy", bit)).collect();
     bits.extend((record..record + 8 * RECORD).map(|bit| ("journal.jsonl", bit)));
-    bits.retain(|_| random.below(cases(5, 1)) == 0);
+    bits.retain(|_| random.tries(5));
     for i in 0..cases(5000, 1_000_000) {
         let file = usize::try_from(i % 3).unwrap();
         bits.push((FILES[file], usize::try_from(random.below(8 * lengths[file])).unwrap()));
@@ -436,7 +436,6 @@ fn readable(dir: &Path) -> Option<Vec<u16>> {
 fn tables_cut_at_every_length_are_damage() {
     let random = &mut Random::new("cut tables");
     let tally = Tally::begin("cut tables");
-    let often = cases(4, 1);
     let (mut cuts, mut runs) = (0, 0);
     for name in ["values.npy", "escapes.npy"] {
         let (_parent, dir) = finished();
@@ -444,13 +443,13 @@ fn tables_cut_at_every_length_are_damage() {
         let good = std::fs::read(&path).unwrap();
         for length in (0..good.len()).rev() {
             let is_boundary = length >= good.len() - 10;
-            if !is_boundary && random.below(cases(5, 1)) > 0 {
+            if !is_boundary && !random.tries(5) {
                 continue;
             }
             set_length(&path, length as u64);
             let mut seen = vec![verified(&dir).map(|_| "verify")];
             // Not in every case, because the run syncs the files first, which takes longer than the rest.
-            if is_boundary || random.below(often) == 0 {
+            if is_boundary || random.tries(4) {
                 seen.push(resumed(&dir, 21_000).map(|_| "run"));
                 runs += 1;
             }
@@ -477,7 +476,7 @@ fn a_journal_cut_at_every_length_never_gives_a_wrong_value() {
     let (mut cuts, mut runs) = (0, 0);
     for length in (0..full).rev() {
         let is_boundary = [0, RECORD - 1].contains(&(length % RECORD));
-        if !is_boundary && random.below(cases(5, 1)) > 0 {
+        if !is_boundary && !random.tries(5) {
             continue;
         }
         cuts += 1;
@@ -548,7 +547,7 @@ fn tail_of_any_length_is_reported_after_a_clean_stop_and_never_read() {
             }
             for length in 1..=RECORD + 100 {
                 let is_boundary = [1, RECORD].contains(&length);
-                if !is_boundary && random.below(cases(5, 1)) > 0 {
+                if !is_boundary && !random.tries(5) {
                     continue;
                 }
                 // For the journal: records of a different run of the same length.

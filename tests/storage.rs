@@ -256,7 +256,7 @@ fn power_cut_at_any_step_of_a_recovery_is_itself_recoverable() {
             for (at, moment) in moments.iter().enumerate() {
                 for _ in 0..2 {
                     // Each case of a run that discards values creates a solver, which is slow.
-                    if FREES && random.below(cases(6, 1)) > 0 {
+                    if FREES && !random.tries(6) {
                         continue;
                     }
                     let random = &mut random.fork();
@@ -328,7 +328,7 @@ fn io_error_at_any_operation_loses_nothing_committed() {
             let counting = Arc::new(counting);
             process.run(game, counting.clone()).unwrap();
             for (at, lasting) in (1..=counting.met()).flat_map(|at| [(at, false), (at, true)]) {
-                if random.below(cases(if FREES { 20 } else { 3 }, 1)) > 0 {
+                if !random.tries(if FREES { 20 } else { 3 }) {
                     continue;
                 }
                 let what = (process, fault, at, lasting);

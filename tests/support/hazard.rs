@@ -51,6 +51,11 @@ impl Random {
         from[self.below(from.len() as u64) as usize]
     }
 
+    /// Whether to try a case of many: in each test run one in `one_in`, chosen at random; all with GRUNDY_LONG=1.
+    pub(crate) fn tries(&mut self, one_in: u64) -> bool {
+        self.below(cases(one_in, 1)) == 0
+    }
+
     /// A byte that differs from this one.
     pub(crate) fn other_byte(&mut self, byte: u8) -> u8 {
         byte ^ (1 + self.below(255)) as u8
