@@ -463,7 +463,7 @@ impl Error {
             Error::Replaced { .. } => Some(Remedy::Verify),
             Error::Damage { path, damage, .. } => remedy::of_damage(path, damage),
             Error::NoSpace { .. } => Some(Remedy::OtherLevel),
-            Error::Io { source, .. } => remedy::of_io(source),
+            Error::Io { source, .. } => Remedy::of_system(source),
             _ => None,
         }
     }

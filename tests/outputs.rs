@@ -165,6 +165,19 @@ fn replaced_file_keeps_its_mode_and_a_new_one_gets_the_umask() {
 }
 
 #[test]
+fn a_file_above_the_limit_of_sizes_is_removed_and_the_limit_named() {
+    let place = Place::new("1000");
+    let (file, run) = (place.path("b.txt"), place.run());
+    for script in [format!("-o {file}"), format!("> {}", place.path("stdout"))] {
+        let script = format!("ulimit -f 1; exec \"$0\" -q export {run} --format csv {script}");
+        let output = Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_grundy")]).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && stderr.contains("ulimit -f"), "{script}: {stderr}");
+    }
+    assert!(!Path::new(&file).exists());
+}
+
+#[test]
 fn a_file_that_may_not_be_written_is_not_replaced() {
     let place = Place::new("1000");
     let file = place.path("b.txt");

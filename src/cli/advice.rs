@@ -15,6 +15,16 @@ pub(crate) fn message(error: &Error) -> String {
     }
 }
 
+/// Returns the text of an error of the command line, with the advice on the error of the system that caused it, if any.
+pub(super) fn chain(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    let system = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    match system.and_then(Remedy::of_system).and_then(|remedy| advice(&remedy)) {
+        Some(advice) => format!("{text}; {advice}"),
+        None => text,
+    }
+}
+
 /// Parses the name of a game in an argument; the error ends with the advice that belongs to it.
 pub(super) fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error| {

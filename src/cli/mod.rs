@@ -299,7 +299,7 @@ fn report(error: &anyhow::Error) {
     let label = colour::painted(colour::BAD, "grundy: error:") + " ";
     match error.downcast_ref::<grundy::Error>() {
         Some(whole) => tell_after(&label, &advice::message(whole)), // its text includes the cause
-        None => tell_after(&label, &format!("{error:#}")),
+        None => tell_after(&label, &advice::chain(error)),
     }
 }
 

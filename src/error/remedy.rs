@@ -169,6 +169,25 @@ pub enum Remedy {
     },
 }
 
+impl Remedy {
+    /// What to do about an error of the operating system, if that is known.
+    ///
+    /// ```
+    /// use grundy::error::Remedy;
+    /// use std::io::{Error, ErrorKind};
+    /// assert_eq!(Remedy::of_system(&Error::from(ErrorKind::FileTooLarge)), Some(Remedy::RaiseFileSize));
+    /// assert_eq!(Remedy::of_system(&Error::from(ErrorKind::NotFound)), None);
+    /// ```
+    #[must_use]
+    pub fn of_system(error: &std::io::Error) -> Option<Remedy> {
+        match error.kind() {
+            ErrorKind::FileTooLarge => Some(Remedy::RaiseFileSize),
+            _ if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => Some(Remedy::CheckDisk),
+            _ => None,
+        }
+    }
+}
+
 /// The state to which a rollback returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -217,15 +236,6 @@ pub(super) fn of_damage(path: &Path, damage: &Damage) -> Option<Remedy> {
         Damage::NotAUnitsPlan { .. } => Some(Remedy::RemoveUnitsPlan),
         Damage::NotAResult { .. } => Some(Remedy::RemoveResult),
         Damage::ResultsContradict { .. } => Some(Remedy::DoUnitAgain),
-        _ => None,
-    }
-}
-
-/// The remedy of [`super::Error::Io`].
-pub(super) fn of_io(source: &std::io::Error) -> Option<Remedy> {
-    match source.kind() {
-        ErrorKind::FileTooLarge => Some(Remedy::RaiseFileSize),
-        _ if source.raw_os_error() == Some(Errno::IO.raw_os_error()) => Some(Remedy::CheckDisk),
         _ => None,
     }
 }
