@@ -1,8 +1,8 @@
 //! Proofs of periods: published ones are found, proved and minimal; near misses are not proved; games without a known
 //! period have none.
 //!
-//! Extend this file for a theorem or its search, `tests/runs/period_runs.rs` for `grundy period` in run directories, and
-//! `certificates.rs` for certificates.
+//! Extend this file for a theorem or its search, `certificates.rs` for certificates, and `tests/runs/period_runs.rs`
+//! for `grundy period` in run directories.
 
 use crate::support::{Random, Tally, cases, grundy, json_of, reply, text};
 use grundy::kernel::Kernel;

@@ -1,5 +1,6 @@
-//! Runs on a simulated disk: power cuts, I/O errors and random histories. A program of its own, because
-//! `scripts/test` builds it twice: with the feature `small-segments` the runs discard values.
+//! Runs on a simulated disk: power cuts, I/O errors and random histories. Apart from the
+//! other programs, because `scripts/test` builds it once more with the feature `small-segments`: then the runs discard
+//! values.
 
 mod histories;
 mod storage;

@@ -4,7 +4,7 @@
 //! public modules, with fields, variants, methods and implemented traits, and what these modules re-export from private
 //! ones. It omits items that are hidden from the documentation (`#[doc(hidden)]`) and those of tests.
 //!
-//! `GRUNDY_BLESS=1 cargo test --test sources` writes the file again.
+//! `GRUNDY_BLESS=1 cargo test --profile quick --test sources interface` writes the file again.
 
 use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet};
@@ -390,6 +390,7 @@ fn public_interface_is_that_of_the_listing() {
     let changes: String = removed.chain(added).collect();
     assert!(
         changes.is_empty(),
-        "the public interface changed:\n{changes}If that is intended: GRUNDY_BLESS=1 cargo test --test sources"
+        "the public interface changed:\n{changes}If that is intended: GRUNDY_BLESS=1 cargo test --profile quick \
+         --test sources interface"
     );
 }

@@ -1,7 +1,7 @@
-//! Helpers that several test files share: the program under test, its outputs and its run directories. Each test file
-//! uses some of them.
+//! Helpers that the test programs share: the program under test, its outputs and its run directories. Each test
+//! program uses some of them.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 mod hazard;
 mod home;
@@ -15,9 +15,9 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-#[allow(unused_imports, reason = "each test file uses a part of it")]
+#[allow(unused_imports, reason = "each test program uses a part of it")]
 pub(crate) use hazard::{Random, Tally, cases};
-#[allow(unused_imports, reason = "each test file uses a part of it")]
+#[allow(unused_imports, reason = "each test program uses a part of it")]
 pub(crate) use home::Home;
 
 /// The program under test with these arguments, not yet started.
