@@ -506,6 +506,7 @@ fn kept_values_are_checked_and_wrong_ones_reported() {
     }
     let path = dir.path().join("values.npy");
     let (before, after) = (random.below(FREED.start), FREED.end + 400_000 + random.below(TO - FREED.end - 400_000));
+    // One of the two in each test run, both with GRUNDY_LONG=1.
     let places = if cases(0, 1) == 1 { vec![before, after] } else { vec![random.pick(&[before, after])] };
     for place in places {
         let byte = 4096 + place;

@@ -1,6 +1,5 @@
-//! Runs on a simulated disk: power cuts, I/O errors and random histories. Apart from the
-//! other programs, because `scripts/test` builds it once more with the feature `small-segments`: then the runs discard
-//! values.
+//! Runs on a simulated disk: power cuts, I/O errors and random histories. `scripts/test` builds this program once more
+//! with the feature `small-segments`: then the runs discard values.
 
 mod histories;
 mod storage;
