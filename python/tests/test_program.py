@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -48,6 +49,9 @@ def test_table_written_by_the_program(tmp_path):
     assert run.count == 20000 and run[:500].tolist() == expected
     mapped = np.load(os.path.join(path, "values.npy"), mmap_mode="r")
     assert mapped.shape == (20000,) and np.array_equal(mapped, run[:])
+    export = [os.environ["GRUNDY_BIN"], "-q", "export", path, "--format", "npy"]
+    file = io.BytesIO(subprocess.run(export, check=True, capture_output=True).stdout)
+    assert np.array_equal(np.load(file), run[:]) and file.read() == b""
     done = command(path, "--json")
     result = json.loads(done.stdout)
     # published: Kayles has period 12 and preperiod 71 (Guy and Smith 1956)

@@ -191,10 +191,11 @@ fn export_writes_the_formats_to_the_byte() {
         assert!(text(&export("csv")) == format!("n,value\n{}", lines(&g, |n, v| format!("{n},{v}"))), "{game}");
         assert!(text(&export("jsonl")) == lines(&g, |n, v| format!("{{\"n\":{n},\"value\":{v}}}")), "{game}");
         let npy = export("npy");
-        let npy = npyz::NpyFile::new(&npy[..]).unwrap();
-        assert_eq!(npy.shape(), [count as u64]);
-        assert_eq!(npy.dtype().descr(), "'<u2'");
-        assert!(npy.into_vec::<u16>().unwrap() == g, "{game}");
+        let data: Vec<u8> = g.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let header = npy.strip_suffix(&data[..]).unwrap_or_else(|| panic!("{game}: other values"));
+        let shape = format!("{{'descr': '<u2', 'fortran_order': False, 'shape': ({count},), }}");
+        assert!(header.starts_with(b"\x93NUMPY\x01\x00") && header.len().is_multiple_of(64), "{game}");
+        assert_eq!(text(&header[10..]).trim_end(), shape);
     }
 }
 
