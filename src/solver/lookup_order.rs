@@ -30,7 +30,7 @@ pub(super) const SPAN: u64 = 1 << 16;
 const SAMPLE: u64 = 512;
 
 /// Number of values per sampled position while the sequence is short.
-const VALUES_PER_SAMPLE: u64 = 1 << 11;
+const VALUES_PER_SAMPLE: u64 = 1 << 13;
 
 /// The length of the sequence at which a new order is due: four times the length at the last learning, or 2^27 more.
 pub(super) fn next_learning(learnt_at: u64) -> u64 {
