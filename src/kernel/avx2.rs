@@ -8,11 +8,13 @@
 //! 15 for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So
 //! one `pshufb` per plane looks up the bits of its own options, and 0 for all others.
 
-use super::pair_tile::{self, Page, PairTile};
+mod pair_tile;
+
 use super::planes::{MOST_ROWS, first_code, for_kept, number};
 use super::probes::FarProbes;
 use super::wide::{WIDE_LANES, WidePart, WideParts, WideRow, others};
 use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe};
+pub(super) use pair_tile::{clear_options, fill_tile};
 use std::arch::x86_64::*;
 
 /// Whether this processor has all instructions that the functions of this file use.
@@ -317,19 +319,4 @@ pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
     super::wide::steps_without(a, b, wanted)
-}
-
-#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn fill_tile<'a>(
-    tile: &mut PairTile,
-    parts: impl ExactSizeIterator<Item = &'a u16>,
-    constant: u16,
-    others: &[u16],
-) {
-    pair_tile::fill(tile, parts, constant, others);
-}
-
-#[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
-    pair_tile::clear_options(tile, lane, open);
 }

@@ -6,12 +6,12 @@
 //! A [`Page`] holds the open ones of the values below 2048. The constant of a tile brings the options in another range
 //! of 2048 values there: XORed with 2048 p, the 2048 values from 2048 p on are those below 2048.
 //!
-//! The AVX-512 kernel splits every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte,
+//! The vector kernels split every value into two bytes, which XOR as the value does: bits 3 to 10 are the *high* byte,
 //! and the other bits the *low* byte. The high byte is an index of a table of 256 bytes, which holds one bit for each
 //! value below 2048. The low byte selects the bit: its bits 0 to 2 are those of the value. If its bit 3 or 7 is set,
-//! which are bits 11 and 12 of the value, no bit is selected; the kernel does not read its bits 4 to 6. So it finds for
-//! 64 pairs at once those whose option is in the set, by table lookups in registers, and some whose option is 8192 or
-//! more.
+//! which are bits 11 and 12 of the value, no bit is selected; the kernels do not read its bits 4 to 6. So they find for
+//! 64 or 32 pairs at once those whose option is in the set, by table lookups in registers, and some whose option is
+//! 8192 or more.
 
 use super::{Kernel, Platform, jobs::dispatch};
 #[cfg(target_arch = "x86_64")]
@@ -28,6 +28,9 @@ pub(crate) const PAGE_WORDS: usize = 32;
 
 /// Number of pairs that a vector kernel compares with the same tables: it clears the hits among them afterwards.
 pub(super) const TILE_STEP: usize = 1024;
+
+/// Bit i of word j: whether the option of pair 64 j + i, among [`TILE_STEP`] pairs, is open.
+pub(super) type Hits = [u64; TILE_STEP / 64];
 
 /// One side of a tile.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +64,13 @@ pub(crate) struct PairTile {
     pub(super) pairs: usize,
     /// Number of lanes.
     lanes: usize,
+}
+
+/// The two bytes of both values of [`TILE_STEP`] pairs.
+#[derive(Clone, Copy)]
+pub(super) struct TileBytes<'a> {
+    pub(super) high: [&'a [u8]; 2],
+    pub(super) low: [&'a [u8]; 2],
 }
 
 impl Kernel {
@@ -132,5 +142,42 @@ pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
     }
     for (seen, open) in seen.as_chunks::<64>().0.iter().zip(open) {
         *open &= seen.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte == 0));
+    }
+}
+
+/// [`Kernel::clear_options`] for a kernel that finds the hits among [`TILE_STEP`] pairs at once: `find` gets the open
+/// values and the bytes of the pairs, whose last may be those of no pair. It returns `None` if no value is open. Among
+/// the hits that it finds may be pairs with an option of 8192 or more.
+#[inline(always)]
+pub(super) fn clear_hits(
+    tile: &PairTile,
+    lane: usize,
+    open: &mut Page,
+    find: impl Fn(&Page, TileBytes<'_>) -> Option<Hits>,
+) {
+    let pairs = tile.pairs;
+    let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[lane..][..pairs]);
+    for first in (0..pairs).step_by(TILE_STEP) {
+        let bytes = TileBytes {
+            high: [&tile.parts.high[first..][..TILE_STEP], &tile.others.high[lane + first..][..TILE_STEP]],
+            low: [&tile.parts.low[first..][..TILE_STEP], &tile.others.low[lane + first..][..TILE_STEP]],
+        };
+        let Some(mut hits) = find(open, bytes) else { return };
+        // Bit i: whether there are hits in word i.
+        let mut words = (0..).zip(&hits).fold(0u32, |words, (i, &hits)| words | u32::from(hits != 0) << i);
+        // The end of a loop over hits is hard to predict. So one loop clears those of all words.
+        while words != 0 {
+            let word = words.trailing_zeros() as usize;
+            let hit = hits[word];
+            hits[word] = hit & (hit - 1);
+            words ^= u32::from(hits[word] == 0) << word;
+            let at = first + 64 * word + hit.trailing_zeros() as usize;
+            if at < pairs {
+                let option = usize::from(parts[at] ^ others[at]);
+                if let Some(open) = open.get_mut(option / 64) {
+                    *open &= !(1 << (option % 64));
+                }
+            }
+        }
     }
 }
