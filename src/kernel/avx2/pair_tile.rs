@@ -69,7 +69,8 @@ fn tables_of<'a>(open: &Page, tables: &'a mut [Table; TABLES]) -> &'a [Table] {
     &tables[..count]
 }
 
-/// Bit i of word j: whether the option of pair `at` + 64 j + i is open; it may be set too if the option is 8192 or more.
+/// Bit i of word j: whether the option of pair `at` + 64 j + i is open; the bit may be set too if the option is 8192 or
+/// more.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn hits_in(tables: &[Table], bytes: TileBytes<'_>, at: usize) -> [u64; REGISTERS / 2] {
