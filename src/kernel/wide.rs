@@ -390,14 +390,15 @@ fn wide_hits<const K: usize>(
     parts: WideParts<'_, impl Iterator<Item = WidePart>>,
     candidates: &[WideRow; K],
 ) -> [u64; K] {
-    let mut hits = [0; K];
+    // One mask per lane, which the compiler keeps in vectors; one bit per lane takes a shift for each.
+    let mut hits = [[0; WIDE_LANES]; K];
     for part in parts.list {
         let others = others(parts.window, parts.at, part);
-        for (hit, row) in hits.iter_mut().zip(candidates) {
-            for (lane, (other, candidate)) in others.iter().zip(row).enumerate() {
-                *hit |= u64::from(other ^ part.value == *candidate) << lane;
+        for (hits, row) in hits.iter_mut().zip(candidates) {
+            for (hit, (other, candidate)) in hits.iter_mut().zip(others.iter().zip(row)) {
+                *hit |= u16::from(other ^ part.value == *candidate);
             }
         }
     }
-    hits
+    hits.map(|lanes| lanes.iter().rev().fold(0, |bits, &hit| bits << 1 | u64::from(hit)))
 }
