@@ -8,12 +8,14 @@
 //! 15 for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So
 //! one `pshufb` per plane looks up the bits of its own options, and 0 for all others.
 
+mod near;
 mod pair_tile;
 
 use super::planes::{MOST_ROWS, first_code, for_kept, number};
 use super::probes::FarProbes;
 use super::wide::{WIDE_LANES, WidePart, WideParts, WideRow, others};
 use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe};
+pub(super) use near::near;
 pub(super) use pair_tile::{clear_options, fill_tile};
 use std::arch::x86_64::*;
 

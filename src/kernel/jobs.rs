@@ -150,13 +150,15 @@ impl Kernel {
         assert!(from <= to && to <= LANES, "no such lanes");
         assert!(at <= window.len() && to <= window.len() - at, "lanes outside the window");
         assert!(probes.are_near(at), "a probe outside its window");
-        match self.0 {
-            _ if from == to => to,
-            // SAFETY: only `available` creates this kind, after it has detected the instructions.
-            #[cfg(target_arch = "x86_64")]
-            Platform::Avx512 => unsafe { avx512::near(window, job, lanes) },
-            _ => scalar::near(window, job, lanes),
+        if from == to {
+            return to;
         }
+        dispatch!(
+            self,
+            scalar::near(window, job, lanes),
+            avx2::near(window, job, lanes),
+            avx512::near(window, job, lanes)
+        )
     }
 
     /// Fills `window[n]` for `at <= n < to`, in ascending order, with the least code below
