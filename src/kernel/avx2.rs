@@ -19,7 +19,7 @@ pub(super) use near::near;
 pub(super) use pair_tile::{clear_options, fill_tile};
 use std::arch::x86_64::*;
 
-/// Whether this processor has all instructions that the functions of this file use.
+/// Whether this processor has all instructions that the functions of this file and of `avx2/` use.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("popcnt")

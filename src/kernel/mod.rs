@@ -9,7 +9,7 @@
 //!
 //! - `jobs.rs` states the terms and the contracts, checks the arguments and calls the implementation.
 //! - `probes.rs` and `planes.rs` hold the data between the jobs.
-//! - `scalar.rs`, `avx2.rs` and `avx512/` are the implementations for one instruction set each.
+//! - `scalar.rs`, `avx2.rs` with `avx2/`, and `avx512/` are the implementations for one instruction set each.
 //! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `recurrence.rs`
 //!   holds the job for short lists of lookups.
 //! - `wide.rs` and `pair_tile.rs` state the contracts of the jobs on values of any size; `value_set.rs` is a set of

@@ -29,7 +29,7 @@ pub(crate) const PAGE_WORDS: usize = 32;
 /// Number of pairs that a vector kernel compares with the same tables: it clears the hits among them afterwards.
 pub(super) const TILE_STEP: usize = 1024;
 
-/// Bit i of word j: whether the option of pair 64 j + i, among [`TILE_STEP`] pairs, is open.
+/// Bit i of word j: whether the option of pair 64 j + i, among [`TILE_STEP`] pairs, is open, or perhaps 8192 or more.
 pub(super) type Hits = [u64; TILE_STEP / 64];
 
 /// One side of a tile.
@@ -125,9 +125,8 @@ pub(super) fn fill<'a>(
     tile.others.values.extend_from_slice(others);
 }
 
-/// The reference for the vector implementation: one byte for each option below 2048, and one for all others.
-#[inline(always)]
-pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
+/// The reference for the vector implementations: one byte for each option below 2048, and one for all others.
+fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
     const VALUES: u16 = 64 * PAGE_WORDS as u16;
     let mut seen = [0u8; VALUES as usize + 1];
     let others = &tile.others.values[lane..][..tile.pairs];
@@ -146,10 +145,10 @@ pub(super) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
 }
 
 /// [`Kernel::clear_options`] for a kernel that finds the hits among [`TILE_STEP`] pairs at once: `find` gets the open
-/// values and the bytes of the pairs, whose last may be those of no pair. It returns `None` if no value is open. Among
-/// the hits that it finds may be pairs with an option of 8192 or more.
+/// values and the bytes of these pairs; those after the last pair of the tile are arbitrary. `find` returns `None` if no
+/// value is open.
 #[inline(always)]
-pub(super) fn clear_hits(
+pub(super) fn clear_found(
     tile: &PairTile,
     lane: usize,
     open: &mut Page,

@@ -28,6 +28,12 @@ pub(crate) const CANDIDATES: usize = KEEP[0];
 /// The byte for "no candidate", above all codes that can be candidates.
 pub(crate) const NONE: u8 = u8::MAX;
 
+/// One bit for each lane before this one.
+#[inline]
+pub(super) fn before(lane: usize) -> u64 {
+    ((1u128 << lane) - 1) as u64
+}
+
 /// Calls the instance of a generic function for a number of candidates per lane, one of [`KEEP`].
 macro_rules! for_kept {
     ($kept:expr, $function:ident($($argument:expr),*)) => {

@@ -390,7 +390,7 @@ fn wide_hits<const K: usize>(
     parts: WideParts<'_, impl Iterator<Item = WidePart>>,
     candidates: &[WideRow; K],
 ) -> [u64; K] {
-    // One mask per lane, which the compiler keeps in vectors; one bit per lane takes a shift for each.
+    // One number per lane, 0 or 1: the compiler computes them in vectors. One bit per lane would take a shift for each.
     let mut hits = [[0; WIDE_LANES]; K];
     for part in parts.list {
         let others = others(parts.window, parts.at, part);

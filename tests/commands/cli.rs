@@ -195,6 +195,8 @@ fn export_writes_the_formats_to_the_byte() {
         let header = npy.strip_suffix(&data[..]).unwrap_or_else(|| panic!("{game}: other values"));
         let shape = format!("{{'descr': '<u2', 'fortran_order': False, 'shape': ({count},), }}");
         assert!(header.starts_with(b"\x93NUMPY\x01\x00") && header.len().is_multiple_of(64), "{game}");
+        assert_eq!(usize::from(u16::from_le_bytes([header[8], header[9]])) + 10, header.len(), "{game}");
+        assert!(header.ends_with(b"\n"), "{game}");
         assert_eq!(text(&header[10..]).trim_end(), shape);
     }
 }

@@ -1,7 +1,8 @@
-//! Near probes: [`near`] decides 64 lanes at a time, and corrects the few that were wrong, as the AVX-512 kernel does.
+//! Near probes: [`near`] decides 64 lanes at a time, and corrects the few that were wrong. `avx512/near.rs` explains the
+//! method.
 
 use super::{HALF, load};
-use crate::kernel::planes::for_kept;
+use crate::kernel::planes::{before, for_kept};
 use crate::kernel::{LANES, Lanes, NearJob};
 use std::arch::x86_64::*;
 
@@ -27,6 +28,8 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
         (0..N).for_each(|k| unfit[k] |= u64::from(unfit_in_half[k]) << lane);
     }
     let mut undecided = before(to) & !before(from);
+    // The first lane whose options may have changed since they were computed. Only halves with such lanes are computed
+    // again.
     let mut changed = 0;
     let end = loop {
         for lane in [0, HALF].into_iter().filter(|lane| changed < lane + HALF) {
@@ -83,9 +86,4 @@ fn hit_candidates<const N: usize>(codes: &[u8; 2 * LANES], job: NearJob<'_>, lan
 #[target_feature(enable = "avx2")]
 fn mask(bytes: __m256i) -> u32 {
     _mm256_movemask_epi8(bytes).cast_unsigned()
-}
-
-/// The lanes before this one.
-fn before(lane: usize) -> u64 {
-    ((1u128 << lane) - 1) as u64
 }

@@ -1,16 +1,14 @@
 //! The jobs on tiles of pairs.
 //!
-//! `pshufb` looks up sixteen bytes: 128 values of a page. So the bytes of an option come from one lookup for each
-//! sixteen bytes with an open value, as the bits of a mark do (see [`avx2`](super)). Where all open values are small,
-//! there are few of them.
+//! `pshufb` looks a byte up in a table of sixteen bytes, which hold 128 values of a page: a page has sixteen tables. The
+//! kernel looks each option up in every table with an open value. A table gives 0 for the options of the other tables
+//! (see [`avx2`](super)), so OR combines the results. Where all open values are small, few tables have one.
 
-use crate::kernel::pair_tile::{Hits, PAGE_WORDS, Page, PairTile, TileBytes, clear_hits, fill};
+use super::HALF;
+use crate::kernel::pair_tile::{Hits, PAGE_WORDS, Page, PairTile, TileBytes, clear_found, fill};
 use std::arch::x86_64::*;
 
-/// Number of pairs in a register.
-const HALF: usize = 32;
-
-/// Number of registers of pairs that are looked up together, so that each table is read for all of them.
+/// Number of registers, of [`HALF`] pairs each, that are looked up together, so that each table is read for all of them.
 const REGISTERS: usize = 4;
 
 /// Number of [`Table`]s of a page.
@@ -39,7 +37,7 @@ pub(in crate::kernel) fn fill_tile<'a>(
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
-    clear_hits(tile, lane, open, |open, bytes| {
+    clear_found(tile, lane, open, |open, bytes| {
         let mut tables = [Table { bytes: _mm256_setzero_si256(), first: _mm256_setzero_si256() }; TABLES];
         let tables = tables_of(open, &mut tables);
         if tables.is_empty() {

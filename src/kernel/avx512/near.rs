@@ -8,7 +8,7 @@
 //! this happens once in 64 lanes.
 
 use super::load;
-use crate::kernel::planes::for_kept;
+use crate::kernel::planes::{before, for_kept};
 use crate::kernel::{LANES, Lanes, NearJob};
 use std::arch::x86_64::*;
 
@@ -78,9 +78,3 @@ static NUMBERS: [u8; 2 * LANES] = {
     }
     numbers
 };
-
-/// The lanes before this one.
-#[inline]
-fn before(lane: usize) -> __mmask64 {
-    ((1u128 << lane) - 1) as u64
-}

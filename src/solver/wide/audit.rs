@@ -12,7 +12,7 @@ use crate::solver::audit;
 /// Number of runs of [`WIDE_LANES`] positions per audited run.
 const ONE_IN: u64 = 50;
 
-/// The same where all pairs are compared, for which the scalar kernel takes five times as long as AVX2.
+/// The same where all pairs are compared, for which the kernel that audits takes several times as long.
 pub(super) const ONE_IN_OF_ALL_PAIRS: u64 = 400;
 
 impl WideSolver {
