@@ -145,8 +145,8 @@ fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
 }
 
 /// [`Kernel::clear_options`] for a kernel that finds the hits among [`TILE_STEP`] pairs at once: `find` gets the open
-/// values and the bytes of these pairs; those after the last pair of the tile are arbitrary. `find` returns `None` if no
-/// value is open.
+/// values and the bytes of these pairs; those after the last pair of the tile are arbitrary. `find` returns `None` if
+/// no value is open.
 #[inline(always)]
 pub(super) fn clear_found(
     tile: &PairTile,

@@ -1,5 +1,5 @@
-//! Near probes: [`near`] decides 64 lanes at a time, and corrects the few that were wrong. `avx512/near.rs` explains the
-//! method.
+//! Near probes: [`near`] decides 64 lanes at a time, and corrects the few that were wrong. `avx512/near.rs` explains
+//! the method.
 
 use super::{HALF, load};
 use crate::kernel::planes::{before, for_kept};

@@ -1,14 +1,15 @@
 //! The jobs on tiles of pairs.
 //!
-//! `pshufb` looks a byte up in a table of sixteen bytes, which hold 128 values of a page: a page has sixteen tables. The
-//! kernel looks each option up in every table with an open value. A table gives 0 for the options of the other tables
-//! (see [`avx2`](super)), so OR combines the results. Where all open values are small, few tables have one.
+//! `pshufb` looks a byte up in a table of sixteen bytes, which hold 128 values of a page: a page has sixteen tables.
+//! The kernel looks each option up in every table with an open value. A table gives 0 for the options of the other
+//! tables (see [`avx2`](super)), so OR combines the results. Where all open values are small, few tables have one.
 
 use super::HALF;
 use crate::kernel::pair_tile::{Hits, PAGE_WORDS, Page, PairTile, TileBytes, clear_found, fill};
 use std::arch::x86_64::*;
 
-/// Number of registers, of [`HALF`] pairs each, that are looked up together, so that each table is read for all of them.
+/// Number of registers, of [`HALF`] pairs each, that are looked up together, so that each table is read for all of
+/// them.
 const REGISTERS: usize = 4;
 
 /// Number of [`Table`]s of a page.
