@@ -1,5 +1,6 @@
-//! The five ways to compute values: by the definition, by comparing all pairs of bytes, by sets of the values of pairs,
-//! on byte codes in a sparse space, and on values of any size, with or without a space.
+//! The six ways to compute values: by the definition, by counts of the options of moves without splits, by comparing
+//! all pairs of bytes, by sets of the values of pairs, on byte codes in a sparse space, and on values of any size, with
+//! or without a space.
 //!
 //! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
 //! a space it needs the rare positions, the last values above 255, the largest value, the first 2^16 values, and the
@@ -10,6 +11,7 @@ use super::candidates::CandidateStream;
 use super::codes::Codes;
 use super::exhaustive::ExhaustiveSolver;
 use super::pair_sets::PairSets;
+use super::removals::{OptionCounts, RemovalSolver};
 use super::wide::WideSolver;
 use super::window::Window;
 use super::witnesses::{self, Witnesses};
@@ -65,6 +67,8 @@ impl EarlierValues {
 pub(super) enum Engine {
     /// By the definition, one pair after the other.
     Definition(Window<u16>),
+    /// By counts of the options, for rules without splits whose moves form long runs.
+    Removals(RemovalSolver),
     /// All pairs of bytes, many at once.
     Exhaustive(ExhaustiveSolver),
     /// Sets of the values of all pairs, for moves that leave three heaps, and for codes with splits that repeat.
@@ -79,7 +83,7 @@ impl Engine {
     /// The rare positions, ascending, with their values; `None` without a sparse space.
     pub(super) fn rare_positions(&self) -> Option<&[(u64, u16)]> {
         match self {
-            Engine::Definition(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => None,
+            Engine::Definition(_) | Engine::Removals(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => None,
             Engine::Sparse(streams) => Some(streams.candidates.rare_positions()),
             Engine::Wide(solver) => solver.rare_positions(),
         }
@@ -91,19 +95,23 @@ impl Engine {
 pub(super) const WIDE_FROM: u16 = 256;
 
 impl Solver {
-    /// The engine without a sparse space: all pairs of bytes, the wide solver, sets of pairs, or the definition where
-    /// the method is [`Method::Definition`] or no move leaves more than one heap.
+    /// The engine without a sparse space: all pairs of bytes, the wide solver, sets of pairs, or, where no move leaves
+    /// more than one heap, counts of options; the definition where counts do not pay or the method is
+    /// [`Method::Definition`].
     pub(super) fn definition_engine(&self, past: &dyn Sequence) -> Result<Engine> {
         let has_splits = self.rule.has_splits();
         if let (Method::Sparse(kernel), true) = (self.method, has_splits) {
             if !self.rule.may_be_sparse() {
-                return Ok(Engine::PairSets(PairSets::new(past)?));
+                return Ok(Engine::PairSets(PairSets::new(&self.rule, past)?));
             }
             if self.max_value < WIDE_FROM {
                 return Ok(Engine::Exhaustive(ExhaustiveSolver::new(kernel, past)?));
             }
             let stats = SequenceStats { max_value: self.max_value, ..SequenceStats::default() };
             return Ok(Engine::Wide(Box::new(WideSolver::new(&self.rule, SparseSpace::NONE, kernel, stats, past)?)));
+        }
+        if self.method != Method::Definition && OptionCounts::pay(&self.rule) {
+            return Ok(Engine::Removals(RemovalSolver::new(&self.rule, past)?));
         }
         let start = if has_splits { 0 } else { past.len().saturating_sub(self.rule.max_remove()) };
         let mut values = vec![0; index(past.len() - start)];

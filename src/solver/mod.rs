@@ -20,7 +20,7 @@
 //!
 //! Rules with moves that leave three heaps, and codes that repeat, have no sparse space. If they have splits, their
 //! values come from the sets of the values of all pairs of heaps (`pair_sets`). Rules without splits follow the
-//! definition.
+//! definition; where their moves form long runs, as in Nim, the solver counts the options of each value (`removals`).
 //!
 //! Some code repeats other code on purpose. The audit (`audit`) and `verify::exclusion` each derive the list of lookups
 //! from the rare positions themselves, and memory holds two copies of the codes, computed independently: a mistake in
@@ -44,6 +44,7 @@ mod lookups;
 mod pair_sets;
 mod parallelism;
 mod pipeline;
+mod removals;
 mod review;
 mod slots;
 mod strategy;
@@ -305,7 +306,8 @@ impl Solver {
         match &self.engine {
             Engine::Definition(values) => values.agrees_with(past),
             Engine::Exhaustive(solver) => solver.check_memory(past),
-            Engine::PairSets(solver) => solver.check_memory(past),
+            Engine::Removals(solver) => solver.check_memory(&self.rule, past),
+            Engine::PairSets(solver) => solver.check_memory(&self.rule, past),
             Engine::Sparse(streams) => streams.check_memory(past),
             Engine::Wide(solver) => solver.check_memory(past),
         }
@@ -399,6 +401,10 @@ impl Solver {
                         continue;
                     }
                     engine::compare_pairs(&self.rule, solver, before_review, out)?;
+                    self.work.defined += (out.len() - before) as u64;
+                }
+                Engine::Removals(solver) => {
+                    solver.advance(&self.rule, past, before_review, out)?;
                     self.work.defined += (out.len() - before) as u64;
                 }
                 Engine::PairSets(solver) => {
@@ -500,7 +506,7 @@ impl Solver {
         match &mut self.engine {
             Engine::Sparse(streams) => streams.candidates.flip_rare(1, 1),
             Engine::Wide(solver) => assert!(solver.flip(3, 1, 1), "a rare position"),
-            Engine::Definition(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => {
+            Engine::Definition(_) | Engine::Removals(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => {
                 panic!("the solver has no sparse space")
             }
         }

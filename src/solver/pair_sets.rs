@@ -13,6 +13,7 @@
 //! Invariant: P(m) is there for all m up to the number of values, and does not change.
 
 use super::checksums::Checked;
+use super::removals::OptionCounts;
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::theory::definition::Sequence;
@@ -24,17 +25,20 @@ pub(super) struct PairSets {
     values: Window<u16>,
     /// P(0), P(1), …
     pairs: Vec<Checked<NimSet>>,
+    /// The options of the next heap by moves with k = 0 or 1, where counting them pays.
+    counts: Option<OptionCounts>,
 }
 
 impl PairSets {
     /// Continues `past`, which must be complete.
-    pub(super) fn new(past: &dyn Sequence) -> Result<PairSets> {
+    pub(super) fn new(rule: &Rule, past: &dyn Sequence) -> Result<PairSets> {
         let mut values = vec![0; index(past.len())];
         past.read(0, &mut values)?;
-        let mut sets = PairSets { values: Window::new(0, Vec::new()), pairs: Vec::new() };
+        let counts = OptionCounts::pay(rule).then(|| OptionCounts::of(rule, 0, |m| values[index(m)]));
+        let mut sets = PairSets { values: Window::new(0, Vec::new()), pairs: Vec::new(), counts };
         sets.push_pairs();
         for value in values {
-            sets.push(value);
+            sets.push(rule, value);
         }
         Ok(sets)
     }
@@ -43,8 +47,11 @@ impl PairSets {
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
-    pub(super) fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
+    pub(super) fn check_memory(&self, rule: &Rule, past: &dyn Sequence) -> Result<()> {
         self.values.agrees_with(past)?;
+        if let Some(counts) = &self.counts {
+            counts.check_memory(rule, |m| self.values.get(m))?;
+        }
         match self.pairs.iter().position(|set| !set.is_intact()) {
             None => Ok(()),
             Some(m) => Err(Error::Flipped { what: "the values of all pairs", from: m as u64, to: m as u64 + 1 }),
@@ -66,7 +73,7 @@ impl PairSets {
             rule.check_heap(n)?;
             let value = self.mex(rule, n, &mut work).ok_or(Error::ValueTooLarge { n })?;
             out.push(value);
-            self.push(value);
+            self.push(rule, value);
             work += n;
         }
         Ok(())
@@ -75,7 +82,10 @@ impl PairSets {
     /// G(n) for the next n; `None` if it is above 65535.
     fn mex(&self, rule: &Rule, n: u64, work: &mut u64) -> Option<u16> {
         let mut options = NimSet::new();
-        rule.single_options(n, |m| self.values.get(m)).for_each(|option| options.insert(option));
+        match &self.counts {
+            Some(counts) => options.union(counts.set()),
+            None => options.extend(rule.single_options(n, |m| self.values.get(m))),
+        }
         for split in rule.splits().take_while(|split| split.remove < n) {
             self.add_split(n, split, &mut options);
             *work += 16 + options.words();
@@ -101,7 +111,7 @@ impl PairSets {
             return options.union(&self.pairs[index(n - remove)]);
         }
         let parts = 1..=split.largest_small_part(n);
-        parts.for_each(|a| options.insert(constant ^ self.values.get(a) ^ self.values.get(n - remove - a)));
+        options.extend(parts.map(|a| constant ^ self.values.get(a) ^ self.values.get(n - remove - a)));
     }
 
     /// Adds the options of a move that leaves three heaps to `seen`, a set of the values from 64 `at` on, until it has
@@ -119,8 +129,11 @@ impl PairSets {
         seen
     }
 
-    fn push(&mut self, value: u16) {
+    fn push(&mut self, rule: &Rule, value: u16) {
         self.values.push(value);
+        if let Some(counts) = &mut self.counts {
+            counts.advance(rule, |m| self.values.get(m));
+        }
         self.push_pairs();
     }
 
@@ -261,11 +274,12 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_in_a_set_is_reported() {
-        let past = values(&".8".parse().unwrap(), Method::default(), 500).unwrap();
-        let mut sets = PairSets::new(&past).unwrap();
-        sets.check_memory(&past).unwrap();
+        let rule = ".8".parse().unwrap();
+        let past = values(&rule, Method::default(), 500).unwrap();
+        let mut sets = PairSets::new(&rule, &past).unwrap();
+        sets.check_memory(&rule, &past).unwrap();
         sets.flip(77, 60);
-        let error = sets.check_memory(&past).unwrap_err();
+        let error = sets.check_memory(&rule, &past).unwrap_err();
         assert!(matches!(error, Error::Flipped { from: 77, to: 78, .. }), "{error}");
     }
 }

@@ -52,6 +52,7 @@ impl Solver {
     pub fn strategy(&self) -> Strategy {
         let (engine, reason) = match &self.engine {
             Engine::Definition(_) => ("definition", self.why_no_space()),
+            Engine::Removals(_) => ("counts of the options of each value", self.why_no_space()),
             Engine::Exhaustive(_) => ("comparison of all pairs of bytes", self.why_no_space()),
             Engine::PairSets(_) => ("sets of the values of all pairs", self.why_no_space()),
             Engine::Wide(_) if self.space() == SparseSpace::NONE => {
@@ -118,6 +119,7 @@ mod tests {
             ("grundy", best, 3000, "comparison of all pairs of bytes, because a sparse space is sought at 4096 values"),
             ("grundy", Method::Definition, 5000, "definition, because the definition is required"),
             ("0.333", best, 5000, "definition, because no move leaves more than one heap"),
+            ("0.(3)", best, 5000, "counts of the options of each value, because no move leaves more than one heap"),
             ("0.77", best, 5000, "byte streams in the sparse space 0x"),
             ("0.004", best, 5000, "comparison of all pairs of bytes, because in the best sparse space, 0x"),
         ] {

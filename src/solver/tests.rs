@@ -11,7 +11,9 @@ fn flip(engine: &mut Engine, what: usize, draw: u64) -> bool {
     match engine {
         Engine::Sparse(streams) => flip_streams(streams, what, draw),
         Engine::Wide(solver) => solver.flip(what, draw / 8, 1 << (draw % 8)),
-        Engine::Definition(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => panic!("the game has a space"),
+        Engine::Definition(_) | Engine::Removals(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => {
+            panic!("the game has a space")
+        }
     }
 }
 

@@ -68,6 +68,13 @@ impl NimSet {
         self.bits.as_raw_mut_slice()[value / 64] |= 1 << (value % 64);
     }
 
+    /// Removes a value.
+    pub(crate) fn remove(&mut self, value: u16) {
+        if let Some(mut bit) = self.bits.get_mut(usize::from(value)) {
+            *bit = false;
+        }
+    }
+
     /// Whether the value is in the set.
     #[must_use]
     pub fn contains(&self, value: u16) -> bool {
@@ -117,24 +124,34 @@ impl NimSet {
     }
 }
 
-/// Inserts many values at once, through one byte per value: setting a bit reads, changes and writes its word, and so
-/// waits for the bit before. A few values are inserted one by one.
+/// Inserts many values at once, the first ones bit by bit and the rest through one byte per value: setting a bit reads,
+/// changes and writes its word, and so waits for the bit before. A few values do not repay the 65,536 bytes.
 impl Extend<u16> for NimSet {
     fn extend<I: IntoIterator<Item = u16>>(&mut self, values: I) {
-        /// Number of values below which clearing a byte per value takes longer than inserting them.
-        const FEW: usize = 1 << 14;
-        let values = values.into_iter();
-        if values.size_hint().1.is_some_and(|most| most < FEW) {
-            return values.for_each(|value| self.insert(value));
+        /// Number of values that are inserted bit by bit.
+        const FEW: usize = 1 << 11;
+        let mut values = values.into_iter();
+        values.by_ref().take(FEW).for_each(|value| self.insert(value));
+        let Some(next) = values.next() else { return };
+        let mut seen = vec![0u8; 1 << 16];
+        let any = std::iter::once(next).chain(values).fold(0, |any, value| {
+            seen[usize::from(value)] = 1;
+            any | value
+        });
+        let words = usize::from(any) / 64 + 1;
+        if self.bits.len() < 64 * words {
+            self.bits.resize((64 * words).next_power_of_two(), false);
         }
-        let mut seen = vec![false; 1 << 16];
-        let mut any = 0;
-        for value in values {
-            seen[usize::from(value)] = true;
-            any |= value;
-        }
-        (0..=any).filter(|&value| seen[usize::from(value)]).for_each(|value| self.insert(value));
+        let seen = seen.as_chunks::<64>().0;
+        self.bits.as_raw_mut_slice()[..words].iter_mut().zip(seen).for_each(|(word, seen)| *word |= packed(seen));
     }
+}
+
+/// Bit i: byte i, which is 0 or 1.
+fn packed(bytes: &[u8; 64]) -> u64 {
+    // The product has byte i of the eight at bit 56 + i, and no carry reaches these bits.
+    let byte = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    bytes.as_chunks::<8>().0.iter().rev().fold(0, |word, eight| word << 8 | byte(eight))
 }
 
 #[cfg(test)]

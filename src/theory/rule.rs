@@ -110,11 +110,11 @@ pub struct Rule {
 /// The moves that remove `first` to `last` tokens, leave one heap or none, and XOR the same constant. Nim has 131072
 /// moves with k = 0 or 1, which are two of these.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Removals {
-    first: u64,
-    last: u64,
-    constant: u16,
-    leaves_one: bool,
+pub(crate) struct Removals {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) constant: u16,
+    pub(crate) leaves_one: bool,
 }
 
 /// The moves with k = 2.
@@ -255,6 +255,11 @@ impl Rule {
             hasher.update(format!("{} {} {} {d}\n", m.remove, m.constant, m.leaves.heaps()).as_bytes());
         }
         hasher.finalize().to_hex().to_string()
+    }
+
+    /// The moves that leave one heap or none, as runs of consecutive removals.
+    pub(crate) fn removals(&self) -> &[Removals] {
+        &self.removals
     }
 
     /// The moves that leave two heaps, by the tokens that they remove.
