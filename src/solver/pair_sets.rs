@@ -10,6 +10,9 @@
 //!
 //! P(m) takes about as many bits as the largest value below m.
 //!
+//! A code that repeats one digit without end, such as `.(7)`, has a split for every number of removed tokens from some
+//! number f on. These splits leave the options P(0) ∪ … ∪ P(n - f): one set joins for each n.
+//!
 //! Invariant: P(m) is there for all m up to the number of values, and does not change.
 
 use super::checksums::Checked;
@@ -20,6 +23,45 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::{NimSet, index};
 use crate::theory::rule::{Rule, Split, Triple};
 
+/// The splits that remove `first` tokens or more, whatever the number.
+struct EndlessSplits {
+    first: u64,
+    /// The values of their options of the next heap.
+    options: NimSet,
+}
+
+impl EndlessSplits {
+    /// Those of a rule, if every number of removed tokens from some number on has a split, with the constant 0 and
+    /// without a least difference.
+    fn of(rule: &Rule) -> Option<EndlessSplits> {
+        let largest = rule.largest_heap()?;
+        let plain = rule.splits().filter(|split| split.constant == 0 && split.min_difference == 0);
+        let removals: Vec<u64> = plain.map(|split| split.remove).collect();
+        let run = removals.iter().rev().zip((0..=largest).rev()).take_while(|(removal, expected)| *removal == expected);
+        run.last().map(|(&first, _)| EndlessSplits { first, options: NimSet::new() })
+    }
+
+    /// Adds the options of a heap of `n` that no smaller heap has.
+    fn reach(&mut self, n: u64, pairs: &[Checked<NimSet>]) {
+        if let Some(m) = n.checked_sub(self.first) {
+            self.options.union(&pairs[index(m)]);
+        }
+    }
+
+    /// Compares the options with those of the sets.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at a difference.
+    fn check_memory(&self, n: u64, pairs: &[Checked<NimSet>]) -> Result<()> {
+        let mut again = EndlessSplits { first: self.first, options: NimSet::new() };
+        (0..=n).for_each(|n| again.reach(n, pairs));
+        if self.options == again.options {
+            return Ok(());
+        }
+        Err(Error::Flipped { what: "the options of all splits", from: n, to: n + 1 })
+    }
+}
+
 /// All values of a sequence, and the sets of the values of pairs.
 pub(super) struct PairSets {
     values: Window<u16>,
@@ -27,6 +69,8 @@ pub(super) struct PairSets {
     pairs: Vec<Checked<NimSet>>,
     /// The options of the next heap by moves with k = 0 or 1, where counting them pays.
     counts: Option<OptionCounts>,
+    /// The splits that remove any number of tokens from some number on, if the rule has them.
+    endless: Option<EndlessSplits>,
 }
 
 impl PairSets {
@@ -35,7 +79,8 @@ impl PairSets {
         let mut values = vec![0; index(past.len())];
         past.read(0, &mut values)?;
         let counts = OptionCounts::pay(rule).then(|| OptionCounts::of(rule, 0, |m| values[index(m)]));
-        let mut sets = PairSets { values: Window::new(0, Vec::new()), pairs: Vec::new(), counts };
+        let endless = EndlessSplits::of(rule);
+        let mut sets = PairSets { values: Window::new(0, Vec::new()), pairs: Vec::new(), counts, endless };
         sets.push_pairs();
         for value in values {
             sets.push(rule, value);
@@ -51,6 +96,9 @@ impl PairSets {
         self.values.agrees_with(past)?;
         if let Some(counts) = &self.counts {
             counts.check_memory(rule, |m| self.values.get(m))?;
+        }
+        if let Some(endless) = &self.endless {
+            endless.check_memory(self.values.end(), &self.pairs)?;
         }
         match self.pairs.iter().position(|set| !set.is_intact()) {
             None => Ok(()),
@@ -86,7 +134,12 @@ impl PairSets {
             Some(counts) => options.union(counts.set()),
             None => options.extend(rule.single_options(n, |m| self.values.get(m))),
         }
-        for split in rule.splits().take_while(|split| split.remove < n) {
+        let mut end = n;
+        if let Some(endless) = &self.endless {
+            options.union(&endless.options);
+            end = end.min(endless.first);
+        }
+        for split in rule.splits().take_while(|split| split.remove < end) {
             self.add_split(n, split, &mut options);
             *work += 16 + options.words();
         }
@@ -144,12 +197,9 @@ impl PairSets {
         let mut set = NimSet::new();
         set.extend((1..=m / 2).map(|a| values[a] ^ values[m - a]));
         self.pairs.push(Checked::new(set));
-    }
-
-    /// Flips one bit of P(m).
-    #[cfg(test)]
-    pub(super) fn flip(&mut self, m: usize, value: u16) {
-        self.pairs[m].value_mut().insert(value);
+        if let Some(endless) = &mut self.endless {
+            endless.reach(m as u64, &self.pairs);
+        }
     }
 }
 
@@ -230,6 +280,8 @@ mod tests {
             (".(7)", &[0], &[7]),
             (".1(25)", &[0, 1], &[2, 5]),
             (".(0F)", &[0], &[0, 15]),
+            ("4.3(7)", &[4, 3], &[7]),
+            (".04(F7)", &[0, 0, 4], &[15, 7]),
             ("8.0330(3)", &[8, 0, 3, 3, 0], &[3]),
         ] {
             let digits = |s: usize| before.get(s).copied().unwrap_or_else(|| group[(s - before.len()) % group.len()]);
@@ -274,12 +326,19 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_in_a_set_is_reported() {
-        let rule = ".8".parse().unwrap();
-        let past = values(&rule, Method::default(), 500).unwrap();
-        let mut sets = PairSets::new(&rule, &past).unwrap();
-        sets.check_memory(&rule, &past).unwrap();
-        sets.flip(77, 60);
-        let error = sets.check_memory(&rule, &past).unwrap_err();
-        assert!(matches!(error, Error::Flipped { from: 77, to: 78, .. }), "{error}");
+        let rule = "4.3(7)".parse().unwrap();
+        let past = values(&rule, Method::default(), 100).unwrap();
+        let sets = || PairSets::new(&rule, &past).unwrap();
+        sets().check_memory(&rule, &past).unwrap();
+        let flips: [fn(&mut PairSets); 2] = [
+            |sets| sets.pairs[77].value_mut().insert(60_000),
+            |sets| sets.endless.as_mut().unwrap().options.insert(60_000),
+        ];
+        for flip in flips {
+            let mut flipped = sets();
+            flip(&mut flipped);
+            let error = flipped.check_memory(&rule, &past).unwrap_err();
+            assert!(matches!(error, Error::Flipped { .. }), "{error}");
+        }
     }
 }
