@@ -102,7 +102,7 @@ impl Method {
 pub struct Work {
     /// Number of values proved by the sparse-space method.
     pub witnessed: u64,
-    /// Number of values computed by the definition or by comparing all pairs of parts.
+    /// Number of values computed by the definition, by counts of options, or from all pairs of parts.
     pub defined: u64,
     /// Number of exhaustive searches after a failed search for witnesses.
     pub exhaustive_searches: u64,

@@ -10,8 +10,8 @@
 //!
 //! P(m) takes about as many bits as the largest value below m.
 //!
-//! A code that repeats one digit without end, such as `.(7)`, has a split for every number of removed tokens from some
-//! number f on. These splits leave the options P(0) ∪ … ∪ P(n - f): one set joins for each n.
+//! A code whose repeated digits all allow a split, such as `.(7)`, has a split for every number of removed tokens from
+//! some number f on. These splits leave the options P(0) ∪ … ∪ P(n - f): one set joins for each n.
 //!
 //! Invariant: P(m) is there for all m up to the number of values, and does not change.
 
@@ -27,38 +27,31 @@ use crate::theory::rule::{Rule, Split, Triple};
 struct EndlessSplits {
     first: u64,
     /// The values of their options of the next heap.
-    options: NimSet,
+    options: Checked<NimSet>,
 }
 
 impl EndlessSplits {
-    /// Those of a rule, if every number of removed tokens from some number on has a split, with the constant 0 and
-    /// without a least difference.
+    /// Those of a rule, if every number of removed tokens from some number on has a split. No split may have a constant
+    /// or a least difference.
     fn of(rule: &Rule) -> Option<EndlessSplits> {
         let largest = rule.largest_heap()?;
-        let plain = rule.splits().filter(|split| split.constant == 0 && split.min_difference == 0);
-        let removals: Vec<u64> = plain.map(|split| split.remove).collect();
+        if rule.splits().any(|split| split.constant != 0 || split.min_difference != 0) {
+            return None;
+        }
+        let removals: Vec<u64> = rule.splits().map(|split| split.remove).collect();
         let run = removals.iter().rev().zip((0..=largest).rev()).take_while(|(removal, expected)| *removal == expected);
-        run.last().map(|(&first, _)| EndlessSplits { first, options: NimSet::new() })
+        run.last().map(|(&first, _)| EndlessSplits { first, options: Checked::new(NimSet::new()) })
     }
 
-    /// Adds the options of a heap of `n` that no smaller heap has.
-    fn reach(&mut self, n: u64, pairs: &[Checked<NimSet>]) {
-        if let Some(m) = n.checked_sub(self.first) {
-            self.options.union(&pairs[index(m)]);
+    /// Goes on to the next heap, of `n` tokens, where `pairs` holds P(0), P(1), …
+    fn advance(&mut self, n: u64, pairs: &[Checked<NimSet>]) {
+        let Some(m) = n.checked_sub(self.first) else { return };
+        let joining = &pairs[index(m)];
+        if joining.first_outside(&self.options).is_some() {
+            let mut options = NimSet::clone(&self.options);
+            options.union(joining);
+            self.options.replace(options);
         }
-    }
-
-    /// Compares the options with those of the sets.
-    ///
-    /// # Errors
-    /// [`Error::Flipped`] at a difference.
-    fn check_memory(&self, n: u64, pairs: &[Checked<NimSet>]) -> Result<()> {
-        let mut again = EndlessSplits { first: self.first, options: NimSet::new() };
-        (0..=n).for_each(|n| again.reach(n, pairs));
-        if self.options == again.options {
-            return Ok(());
-        }
-        Err(Error::Flipped { what: "the options of all splits", from: n, to: n + 1 })
     }
 }
 
@@ -97,8 +90,9 @@ impl PairSets {
         if let Some(counts) = &self.counts {
             counts.check_memory(rule, |m| self.values.get(m))?;
         }
-        if let Some(endless) = &self.endless {
-            endless.check_memory(self.values.end(), &self.pairs)?;
+        if self.endless.as_ref().is_some_and(|endless| !endless.options.is_intact()) {
+            let n = self.values.end();
+            return Err(Error::Flipped { what: "the options of all splits", from: n, to: n + 1 });
         }
         match self.pairs.iter().position(|set| !set.is_intact()) {
             None => Ok(()),
@@ -198,7 +192,7 @@ impl PairSets {
         set.extend((1..=m / 2).map(|a| values[a] ^ values[m - a]));
         self.pairs.push(Checked::new(set));
         if let Some(endless) = &mut self.endless {
-            endless.reach(m as u64, &self.pairs);
+            endless.advance(m as u64, &self.pairs);
         }
     }
 }
@@ -221,7 +215,7 @@ pub(super) fn with_nim_sums(set: u64, sum: u16) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solver::{Method, values};
+    use crate::solver::{self, Method, values};
     use crate::theory::definition;
     use crate::theory::random::split_mix;
     use crate::theory::rule::{Leaves, Move};
@@ -289,6 +283,11 @@ mod tests {
             let expected = brute_force(digits, 100);
             assert_eq!(definition::values(&rule, 100).unwrap(), expected, "{code}");
             assert_eq!(values(&rule, Method::default(), 100).unwrap(), expected, "{code}");
+            for known in [1, 2, 3, 50, 99] {
+                let begun = expected[..known].to_vec();
+                let resumed = solver::extend(&rule, Method::default(), begun, 100, |_| true).unwrap();
+                assert_eq!(resumed, expected, "{code} from {known} on");
+            }
         }
     }
 
@@ -330,15 +329,20 @@ mod tests {
         let past = values(&rule, Method::default(), 100).unwrap();
         let sets = || PairSets::new(&rule, &past).unwrap();
         sets().check_memory(&rule, &past).unwrap();
-        let flips: [fn(&mut PairSets); 2] = [
-            |sets| sets.pairs[77].value_mut().insert(60_000),
-            |sets| sets.endless.as_mut().unwrap().options.insert(60_000),
+        let flips: [fn(&mut PairSets); 4] = [
+            |sets| sets.pairs[77].value_mut().toggle(60),
+            |sets| sets.endless.as_mut().unwrap().options.value_mut().toggle(1),
+            |sets| sets.endless.as_mut().unwrap().options.value_mut().toggle(130),
+            |sets| *sets.values.items_mut().last_mut().unwrap() ^= 1,
         ];
         for flip in flips {
-            let mut flipped = sets();
-            flip(&mut flipped);
-            let error = flipped.check_memory(&rule, &past).unwrap_err();
-            assert!(matches!(error, Error::Flipped { .. }), "{error}");
+            for limit in [100, 101, 150] {
+                let (mut flipped, mut values) = (sets(), past.clone());
+                flip(&mut flipped);
+                flipped.advance(&rule, limit, &mut values).unwrap();
+                let seen = flipped.check_memory(&rule, &values);
+                assert!(matches!(seen, Err(Error::Flipped { .. })), "up to {limit}: {seen:?}");
+            }
         }
     }
 }

@@ -5,7 +5,8 @@
 //! interval, and one leaves it. So the solver counts how many moves give each value, and changes at most two counts of
 //! each run per heap, where the definition computes one option per move.
 //!
-//! Invariant: the counts are those of the options of the next heap, and a value is in the set if its count is not 0.
+//! Invariant: the counts are those of the options of the next heap, and a value is in the set exactly if its count is
+//! not 0. A flipped bit stays a difference, because a change adds to a count, and toggles a value of the set.
 
 use super::window::Window;
 use crate::error::{Error, Result};
@@ -45,13 +46,13 @@ impl OptionCounts {
     pub(super) fn advance(&mut self, rule: &Rule, earlier: impl Fn(u64) -> u16) {
         let n = self.n + 1;
         for &Removals { first, last, constant, leaves_one } in rule.removals() {
-            let (joins, leaves) = if leaves_one {
+            let (joining, leaving) = if leaves_one {
                 ((n > first).then(|| earlier(n - first)), (n > last + 1).then(|| earlier(n - last - 1)))
             } else {
                 ((n == first).then_some(0), (n == last + 1).then_some(0))
             };
-            joins.into_iter().for_each(|value| self.add(constant ^ value));
-            leaves.into_iter().for_each(|value| self.subtract(constant ^ value));
+            joining.into_iter().for_each(|value| self.add(constant ^ value));
+            leaving.into_iter().for_each(|value| self.subtract(constant ^ value));
         }
         self.n = n;
     }
@@ -76,16 +77,18 @@ impl OptionCounts {
 
     fn add(&mut self, option: u16) {
         let count = &mut self.counts[usize::from(option)];
-        // After a bit flip a count may be wrong, which `check_memory` reports.
+        if *count == 0 {
+            self.set.toggle(option);
+        }
+        // After a bit flip the count may be wrong, which `check_memory` reports.
         *count = count.wrapping_add(1);
-        self.set.insert(option);
     }
 
     fn subtract(&mut self, option: u16) {
         let count = &mut self.counts[usize::from(option)];
         *count = count.wrapping_sub(1);
         if *count == 0 {
-            self.set.remove(option);
+            self.set.toggle(option);
         }
     }
 }
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn counts_give_the_values_of_the_definition_from_any_position() {
         let random = &mut Random::new("runs of removals");
-        for _ in 0..100 {
+        for _ in 0..50 {
             let rule = rule_of_runs(random);
             let expected = definition::values(&rule, 600).unwrap();
             let mut values = expected[..random.below(600) as usize].to_vec();
@@ -179,6 +182,21 @@ mod tests {
     }
 
     #[test]
+    fn values_that_no_move_reaches_are_dropped() {
+        let rule = rule_of_runs(&mut Random::new("dropped values"));
+        let expected = definition::values(&rule, 20_000).unwrap();
+        let mut solver = RemovalSolver::new(&rule, &[].as_slice()).unwrap();
+        let mut values = Vec::new();
+        for limit in (1000..=20_000).step_by(1000) {
+            let past = values.clone();
+            solver.advance(&rule, &past, limit, &mut values).unwrap();
+            solver.check_memory(&rule, &values).unwrap();
+        }
+        assert_eq!(values, expected);
+        assert!(solver.values.start() > 10_000, "{} values are held", solver.values.items().len());
+    }
+
+    #[test]
     fn nim_has_the_value_n_up_to_65535_and_no_further_value() {
         let mut values = Vec::new();
         let mut solver = Solver::new(&Rule::nim(), Method::default(), None, &values).unwrap();
@@ -188,21 +206,37 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_count_or_value_is_reported() {
-        let rule = rule_of_runs(&mut Random::new("flipped counts"));
-        let past = definition::values(&rule, 200).unwrap();
-        let solver = || RemovalSolver::new(&rule, &past).unwrap();
-        solver().check_memory(&rule, &past).unwrap();
-        let flips: [fn(&mut RemovalSolver); 3] = [
-            |solver| solver.options.counts[3] ^= 1 << 20,
-            |solver| solver.options.set.insert(60_000),
-            |solver| *solver.values.items_mut().last_mut().unwrap() ^= 1,
+    fn heaps_with_unlisted_moves_have_no_value() {
+        let rule = ".(1)".parse().unwrap();
+        let mut values = Vec::new();
+        let mut solver = Solver::new(&rule, Method::default(), None, &values).unwrap();
+        let error = solver.extend_to(&mut values, 65_538, |_| true).unwrap_err();
+        assert!(matches!(error, Error::Unlisted { n: 65_537, .. }) && values.len() == 65_537, "{error}");
+    }
+
+    /// Immediately, and after more values, one of which may be wrong.
+    #[test]
+    fn a_flipped_bit_is_reported_before_and_after_more_values() {
+        let rule = Rule::nim();
+        let start: Vec<u16> = (0..100).collect();
+        let flips: [fn(&mut RemovalSolver); 5] = [
+            |solver| solver.options.counts[3] ^= 1,
+            |solver| solver.options.counts[120] ^= 1 << 20,
+            |solver| solver.options.set.toggle(3),
+            |solver| solver.options.set.toggle(120),
+            |solver| solver.values.items_mut()[50] ^= 1,
         ];
         for flip in flips {
-            let mut flipped = solver();
-            flip(&mut flipped);
-            let error = flipped.check_memory(&rule, &past).unwrap_err();
-            assert!(matches!(error, Error::Flipped { .. }), "{error}");
+            for further in [0, 1, 200] {
+                let mut values = start.clone();
+                let mut solver = RemovalSolver::new(&rule, &values).unwrap();
+                flip(&mut solver);
+                let past = values.clone();
+                // The check of the values that are dropped may end it earlier.
+                let advanced = solver.advance(&rule, &past, 100 + further, &mut values);
+                let seen = advanced.and_then(|()| solver.check_memory(&rule, &values));
+                assert!(matches!(seen, Err(Error::Flipped { .. })), "{further} further values: {seen:?}");
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! THE DEFINITION: G(n) is the mex of the values of all options, computed as it is written.
 //!
 //! Everything else in this crate is an optimisation of this file and is tested against it. The solver uses it for the
-//! first values and for rules without splits. In a sparse space it computes each new maximum again, while all values
-//! are retained. In the byte streams its exhaustive search decides whether a value without a witness is the true value.
+//! first values, and for rules without splits whose moves form no long runs. In a sparse space it computes each new
+//! maximum again, while all values are retained. In the byte streams its exhaustive search decides whether a value
+//! without a witness is the true value.
 //!
 //! [`first_missing`] is the exhaustive search for one huge n. It divides all splits into chunks of 2^16 pairs, enters
 //! the chunks in bit sets in parallel (rayon), and stops as soon as every value below a bound has been seen.

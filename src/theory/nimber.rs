@@ -60,19 +60,24 @@ impl NimSet {
     /// Adds a value.
     #[inline]
     pub fn insert(&mut self, value: u16) {
+        self.make_room(value);
+        // Direct access to the word instead of bitvec's proxy reference: this is the innermost loop of the definition.
+        self.bits.as_raw_mut_slice()[usize::from(value) / 64] |= 1 << (value % 64);
+    }
+
+    /// Grows until there is a bit for the value.
+    #[inline]
+    fn make_room(&mut self, value: u16) {
         let value = usize::from(value);
         if value >= self.bits.len() {
             self.bits.resize((value + 1).next_power_of_two().max(64), false);
         }
-        // Direct access to the word instead of bitvec's proxy reference: this is the innermost loop of the definition.
-        self.bits.as_raw_mut_slice()[value / 64] |= 1 << (value % 64);
     }
 
-    /// Removes a value.
-    pub(crate) fn remove(&mut self, value: u16) {
-        if let Some(mut bit) = self.bits.get_mut(usize::from(value)) {
-            *bit = false;
-        }
+    /// Adds a value that is not in the set, or removes one that is.
+    pub(crate) fn toggle(&mut self, value: u16) {
+        self.make_room(value);
+        self.bits.as_raw_mut_slice()[usize::from(value) / 64] ^= 1 << (value % 64);
     }
 
     /// Whether the value is in the set.
@@ -138,12 +143,9 @@ impl Extend<u16> for NimSet {
             seen[usize::from(value)] = 1;
             any | value
         });
-        let words = usize::from(any) / 64 + 1;
-        if self.bits.len() < 64 * words {
-            self.bits.resize((64 * words).next_power_of_two(), false);
-        }
-        let seen = seen.as_chunks::<64>().0;
-        self.bits.as_raw_mut_slice()[..words].iter_mut().zip(seen).for_each(|(word, seen)| *word |= packed(seen));
+        self.make_room(any);
+        let words = self.bits.as_raw_mut_slice().iter_mut().zip(seen.as_chunks::<64>().0);
+        words.for_each(|(word, seen)| *word |= packed(seen));
     }
 }
 
@@ -176,7 +178,7 @@ mod tests {
 
     #[test]
     fn extend_inserts_the_same_values_as_insert() {
-        let many = (0..40_000).map(|i| i % 947 * 11).collect();
+        let many = (0..40_000u16).map(|i| i.wrapping_mul(40_503)).collect();
         for values in [vec![], vec![0], vec![65535, 0, 65535], many] {
             let (mut one_by_one, mut at_once) = (NimSet::new(), NimSet::new());
             at_once.insert(700);
