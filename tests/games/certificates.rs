@@ -8,7 +8,6 @@ use grundy::kernel::Kernel;
 use grundy::period::certificate::{Certificate, WindowFacts};
 use grundy::period::{MemorySearch, Theorem};
 use grundy::solver::{Method, SparseSpace};
-use grundy::theory::definition;
 use grundy::theory::rule::Rule;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -400,23 +399,6 @@ fn reading_a_certificate_is_bounded_for_any_file() {
         drop(pipe);
         assert_eq!(child.wait_with_output().unwrap().status.code(), Some(status));
     }
-}
-
-/// A run with discarded values shows its period long after it began; checking the certificate needs no more values
-/// than the preperiod requires.
-#[test]
-fn a_certificate_of_a_late_proof_is_bounded_by_the_preperiod() {
-    let values = definition::values(&"kayles".parse().unwrap(), 200).unwrap();
-    assert!((71..188).all(|n| values[n] == values[n + 12]) && values[70] != values[82]);
-    let home = tempfile::tempdir().unwrap();
-    let (dir, file) = (home.path().join("run"), home.path().join("c.json"));
-    let (at, file_name) = (dir.to_str().unwrap(), file.to_str().unwrap());
-    crate::support::run_well("kayles", &dir, &["--to", "110000000", "--keep", "1000000"]);
-    crate::support::stdout_of(&["-q", "period", "kayles", "--dir", at, "--certificate", file_name]);
-    let certificate = Certificate::parse(std::fs::read(&file).unwrap()).unwrap();
-    assert_eq!((certificate.theorem, certificate.period, certificate.preperiod), (Theorem::P4, 12, 71));
-    assert!(certificate.checked_through < 1 << 20, "{} values", certificate.checked_through);
-    crate::support::stdout_of(&["-q", "verify", file_name]);
 }
 
 #[test]
