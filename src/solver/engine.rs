@@ -1,6 +1,6 @@
-//! The six ways to compute values: by the definition, by counts of the options of moves without splits, by comparing
-//! all pairs of bytes, by sets of the values of pairs, on byte codes in a sparse space, and on values of any size, with
-//! or without a space.
+//! The six ways to compute values: by the definition, by counts of the options of each value, by comparing all pairs of
+//! bytes, by sets of the values of pairs, on byte codes in a sparse space, and on values of any size, with or without a
+//! space.
 //!
 //! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
 //! a space it needs the rare positions, the last values above 255, the largest value, the first 2^16 values, and the

@@ -25,14 +25,15 @@ use crate::theory::rule::{Rule, Split, Triple};
 
 /// The splits that remove `first` tokens or more, whatever the number.
 struct EndlessSplits {
+    /// The least number of tokens that they remove.
     first: u64,
-    /// The values of their options of the next heap.
+    /// The values of the options that they leave of the next heap.
     options: Checked<NimSet>,
 }
 
 impl EndlessSplits {
-    /// Those of a rule, if every number of removed tokens from some number on has a split. No split may have a constant
-    /// or a least difference.
+    /// The splits of a rule, if it has one for every number of removed tokens from some number on. `None` if any split
+    /// has a constant or a least difference.
     fn of(rule: &Rule) -> Option<EndlessSplits> {
         let largest = rule.largest_heap()?;
         if rule.splits().any(|split| split.constant != 0 || split.min_difference != 0) {

@@ -133,7 +133,7 @@ impl NimSet {
 /// changes and writes its word, and so waits for the bit before. A few values do not repay the 65,536 bytes.
 impl Extend<u16> for NimSet {
     fn extend<I: IntoIterator<Item = u16>>(&mut self, values: I) {
-        /// Number of values that are inserted bit by bit.
+        /// Number of first values that are inserted bit by bit.
         const FEW: usize = 1 << 11;
         let mut values = values.into_iter();
         values.by_ref().take(FEW).for_each(|value| self.insert(value));
