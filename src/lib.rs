@@ -76,6 +76,26 @@ pub fn values(rule: &Rule, count: usize) -> Result<Vec<Value>> {
 /// ```
 pub const PROGRAM: &str = env!("GRUNDY_PROGRAM");
 
+/// Unit tests call the library as test programs do.
 #[cfg(test)]
-#[path = "../tests/support/hazard.rs"]
-mod support;
+extern crate self as grundy;
+
+/// What unit tests and test programs share.
+#[cfg(test)]
+#[path = "../tests/support"]
+mod support {
+    mod hazard;
+    pub(crate) mod simulated;
+
+    pub(crate) use hazard::{Random, Tally, cases};
+
+    /// Whether the runs of `tests/simulated` discard values: they do with the small segments of unit tests.
+    pub(crate) const FREES: bool = true;
+}
+
+#[cfg(test)]
+#[path = "../tests/simulated"]
+mod simulated {
+    mod histories;
+    mod storage;
+}

@@ -22,7 +22,7 @@ use crate::error::{Damage, Error, Result};
 use crate::fault;
 use crate::solver::{SparseSpace, Strategy};
 use crate::storage::Dir;
-use crate::table::digest::{Digest, DigestChain, SEGMENT, SMALL};
+use crate::table::digest::{Digest, DigestChain, SEGMENT};
 use crate::table::{Extent, HEADER, Published, Table};
 use crate::theory::definition::{Sequence, for_each_piece};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Number of values from n = 0 on that are never discarded.
-pub(crate) const RETAINED_HEAD: u64 = if SMALL { 1 << 16 } else { 1 << 26 };
+pub(crate) const RETAINED_HEAD: u64 = if cfg!(test) { 1 << 16 } else { 1 << 26 };
 
 /// Maximum number of values that a run with `--keep` holds besides the head and the values to keep: an incomplete
 /// segment, a segment that waits for its second record, a segment in computation and a segment being written.

@@ -162,9 +162,12 @@ mod tests {
 
     #[test]
     fn discarded_values_are_computed_again_and_compared_with_digests() {
+        /// Number of retained first values.
         const HEAD: u64 = 1 << 17;
+        /// Position of the waypoint, in the middle of the discarded values.
+        const MIDDLE: u64 = 1 << 20;
         let (rule, method): (Rule, _) = (".16".parse().unwrap(), Method::default());
-        let all = solver::values(&rule, method, index(2 * SEGMENT + 1000)).unwrap();
+        let all = solver::values(&rule, method, index(2 * MIDDLE + 1000)).unwrap();
         let (space, _) = Histogram::of(&&all[..1 << 20]).unwrap().best_space(&rule);
         let mut chain = DigestChain::new();
         let mut points = Vec::new();
@@ -172,26 +175,26 @@ mod tests {
             chain.update(segment);
             points.push(CommitPoint { count: chain.count(), escapes: 0, digest: chain.digest() });
         }
-        let hole = index(HEAD)..index(2 * SEGMENT);
-        let values = &Ends::of(all[..hole.start].to_vec(), 2 * SEGMENT, all[hole.end..].to_vec());
+        let hole = index(HEAD)..index(2 * MIDDLE);
+        let values = &Ends::of(all[..hole.start].to_vec(), 2 * MIDDLE, all[hole.end..].to_vec());
         let mut freed = SequenceStats::default();
         freed.see(space, HEAD, &all[hole]);
         let home = tempfile::tempdir().unwrap();
         let waypoints = &Waypoints::of(home.path(), "run");
-        waypoints.write(SEGMENT, &all[index(SEGMENT) - 300_000..index(SEGMENT)]).unwrap();
-        let (rule, freed, positions) = (&rule, &freed, &[SEGMENT][..]);
+        waypoints.write(MIDDLE, &all[index(MIDDLE) - 300_000..index(MIDDLE)]).unwrap();
+        let (rule, freed, positions) = (&rule, &freed, &[MIDDLE][..]);
         let run = |points| DiscardingRun { rule, method, space, values, freed, waypoints, positions, points };
         let mut other = points.clone();
-        other[1].digest = Digest([1; 32]);
+        other[index(MIDDLE / SEGMENT)].digest = Digest([1; 32]);
         let (right, wrong) = (run(&points), run(&other));
         let mut retrace = Retrace::new(&right);
-        let (from, to) = (SEGMENT + 70_000, SEGMENT + 250_000);
+        let (from, to) = (MIDDLE + 70_000, MIDDLE + 250_000);
         // Adjacent ranges, then one that begins before a waypoint, and one that ends where the retained values begin.
-        for range in [from..to, to..to + 1, SEGMENT - 1000..SEGMENT + 5, 2 * SEGMENT - 9..2 * SEGMENT] {
+        for range in [from..to, to..to + 1, MIDDLE - 1000..MIDDLE + 5, 2 * MIDDLE - 9..2 * MIDDLE] {
             let found = retrace.values(range.clone(), &mut |_| true).unwrap().unwrap();
             assert_eq!(found, all[index(range.start)..index(range.end)]);
         }
         let refused = Retrace::new(&wrong).values(from..to, &mut |_| true);
-        assert!(matches!(refused, Err(Error::OtherDigest { from: SEGMENT, .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::OtherDigest { from: MIDDLE, .. })), "{refused:?}");
     }
 }

@@ -8,12 +8,8 @@ use blake3::Hasher;
 use std::fmt;
 use std::str::FromStr;
 
-/// Number of values in a segment.
-pub const SEGMENT: u64 = if SMALL { 1 << 12 } else { 1 << 24 };
-
-/// Whether this build has small segments, for tests that keep many copies of a run with discarded values in memory. Its
-/// run directories have a format of their own ([`crate::checkpoint::journal::FORMAT`]), which no other build accepts.
-pub(crate) const SMALL: bool = cfg!(feature = "small-segments");
+/// Number of values in a segment. Few in unit tests, which keep many copies of a run with discarded values in memory.
+pub const SEGMENT: u64 = if cfg!(test) { 1 << 12 } else { 1 << 24 };
 
 /// A digest, printed as 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -156,10 +152,11 @@ pub(crate) fn link(before: Digest, segment: blake3::Hash) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::theory::nimber::index;
 
     /// The formula of the module head, computed independently and without pieces.
     fn formula(values: &[u16]) -> Digest {
-        values.chunks(1 << 24).fold(Digest([0; 32]), |before, segment| {
+        values.chunks(index(SEGMENT)).fold(Digest([0; 32]), |before, segment| {
             let bytes: Vec<u8> = segment.iter().flat_map(|v| v.to_le_bytes()).collect();
             let both = [before.0, *blake3::hash(&bytes).as_bytes()].concat();
             Digest(*blake3::hash(&both).as_bytes())
@@ -168,9 +165,10 @@ mod tests {
 
     #[test]
     fn the_digest_is_the_formula_wherever_pieces_end() {
+        let first = index(SEGMENT);
         let values: Vec<u16> =
-            (0..(1u32 << 24) + 70_000).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
-        for cut in [0, 1, 65_535, 65_536, 1 << 24, values.len()] {
+            (0..3 * SEGMENT as u32 + 1000).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
+        for cut in [0, 1, first - 1, first, first + 1, 3 * first, values.len()] {
             let mut chain = DigestChain::new();
             chain.update(&values[..cut]);
             assert_eq!(chain.digest(), formula(&values[..cut]), "{cut} values");
@@ -179,8 +177,8 @@ mod tests {
             parallel.update_in_parallel(&values[cut..]);
             assert_eq!([chain.digest(), parallel.digest()], [formula(&values); 2], "{cut} values before");
         }
-        let mut later = DigestChain::resume(1 << 24, formula(&values[..1 << 24]));
-        later.update(&values[1 << 24..]);
+        let mut later = DigestChain::resume(SEGMENT, formula(&values[..first]));
+        later.update(&values[first..]);
         assert_eq!(later.digest(), formula(&values));
     }
 

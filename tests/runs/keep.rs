@@ -112,6 +112,19 @@ fn kept_values_equal_a_full_run_and_the_rest_is_freed_on_disk() {
     assert!(kept.blocks() + SEGMENT / 512 <= whole.blocks() + 64, "{} of {} blocks", kept.blocks(), whole.blocks());
 }
 
+/// Computed from the bytes of the table. It is not the digest of shorter segments, because their number enters it.
+#[test]
+fn digest_of_a_run_is_the_formula_over_its_segments() {
+    let (whole, _) = runs();
+    let table = part(&values(whole), 0..TO);
+    let digest = table.chunks(SEGMENT as usize).fold([0; 32], |before, segment| {
+        let bytes: Vec<u8> = segment.iter().flat_map(|&value| u16::from(value).to_le_bytes()).collect();
+        *blake3::hash(&[before, *blake3::hash(&bytes).as_bytes()].concat()).as_bytes()
+    });
+    let digest = blake3::Hash::from_bytes(digest).to_hex();
+    assert_eq!(status(whole).unwrap()["digest"], digest.as_str());
+}
+
 #[test]
 fn published_tables_include_freed_values() {
     let (whole, kept) = runs();

@@ -1,5 +1,5 @@
-//! Runs on a simulated disk: power cuts, I/O errors and random histories. `scripts/test` builds this program once more
-//! with the feature `small-segments`: then the runs discard values.
+//! Runs on a simulated disk: power cuts, I/O errors and random histories. `src/lib.rs` includes the same tests as unit
+//! tests, whose runs discard values.
 
 mod histories;
 mod storage;

@@ -2,13 +2,13 @@
 //! the next process continues to the bytes of an undisturbed run.
 //!
 //! Extend this file for a fault at one operation of the storage, and `histories.rs` for a fault that needs several
-//! processes in a row. With the feature `small-segments` the runs discard values, and some tests use other runs.
+//! processes in a row. As unit tests of the library, the runs discard values, and some tests use other runs.
 
 use crate::support::simulated::{
-    FILES, FREEING, FREES, Game, HEADER, Process, USUAL, after, begin, dir, hole, is_given_back, is_right, left, on,
+    FILES, FREEING, Game, HEADER, Process, USUAL, after, begin, dir, hole, is_given_back, is_right, left, on,
     published, verifies,
 };
-use crate::support::{Random, cases};
+use crate::support::{FREES, Random, cases};
 use grundy::checkpoint::journal::{self, Event, RECORD};
 use grundy::error::Kind;
 use grundy::storage::testing::{Fault, Faults, Memory, Plan, SECTOR};

@@ -20,6 +20,11 @@ pub(crate) use hazard::{Random, Tally, cases};
 #[allow(unused_imports, reason = "each test program uses a part of it")]
 pub(crate) use home::Home;
 
+/// Whether the runs of `tests/simulated` discard values. With segments of the usual length no run discards any before
+/// 2^26 values. The library contains the same tests once more, as unit tests; their segments are small, and their runs
+/// discard values.
+pub(crate) const FREES: bool = false;
+
 /// The program under test with these arguments, not yet started.
 pub(crate) fn grundy<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_grundy"));

@@ -1,8 +1,9 @@
 //! Runs on a simulated disk: games with known values, processes, and checks of the files that they leave.
 //!
-//! With the feature `small-segments` the runs discard values ([`FREES`]).
+//! The test programs and the unit tests of the library include this file. In unit tests the runs discard values
+//! ([`FREES`]).
 
-use super::{Random, Tally};
+use super::{FREES, Random, Tally};
 use grundy::checkpoint::journal::{self, Event, Record};
 use grundy::kernel::Kernel;
 use grundy::run::{Observer, Options, Outcome, Run, RunPolicy};
@@ -19,9 +20,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) const HEADER: usize = 4096;
-
-/// Whether the runs of these tests discard values. With segments of the usual length none does before 2^26 values.
-pub(crate) const FREES: bool = cfg!(feature = "small-segments");
 
 /// Values in one segment.
 pub(crate) const SEGMENT: usize = if FREES { 1 << 12 } else { 1 << 24 };

@@ -58,7 +58,7 @@ fn power_cut_during_discard_leaves_files_that_match_the_journal() {
             assert_eq!(DiscardSummary::read(&dir, &last).unwrap().map_or(0..0, |s| s.discarded()), discarded);
             let file = dir.open(table::VALUES, Mode::Read).unwrap();
             let edges = [FREED.start, FREED.end - 1, FREED.end, last.count - 1];
-            for n in (0..last.count).step_by(40_009).chain(edges).filter(|&n| n < last.count) {
+            for n in (0..last.count).step_by(997).chain(edges).filter(|&n| n < last.count) {
                 let mut byte = [0];
                 file.read_exact_at(&mut byte, HEADER + n).unwrap();
                 assert!(discarded.contains(&n) || u16::from(byte[0]) == value(n), "G({n}) = {} is kept", byte[0]);
@@ -71,8 +71,8 @@ fn power_cut_during_discard_leaves_files_that_match_the_journal() {
     let table = Table::create(&dir, Width::U8).unwrap();
     let mut committer = Committer::new(&dir, journal, table, template(&rule, space));
     let mut chain = DigestChain::new();
-    for length in [SEGMENT; 5].into_iter().chain([2000; 2]) {
-        watching.store(length < SEGMENT, Ordering::SeqCst);
+    for length in [RETAINED_HEAD, SEGMENT, 2000, 2000] {
+        watching.store(length == 2000, Ordering::SeqCst);
         let values: Vec<u16> = (chain.count()..chain.count() + length).map(&value).collect();
         chain.update(&values);
         let batch = Batch {

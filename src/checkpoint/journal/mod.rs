@@ -31,10 +31,8 @@ pub use record::{Attached, Checks, CommitPoint, Event, Origin, Record};
 pub(crate) use record::{Check, kept};
 pub(crate) use write::Journal;
 
-use crate::table::digest::SMALL;
-
 /// The version of the files of a run directory.
-pub const FORMAT: u32 = if SMALL { u32::MAX } else { 2 };
+pub const FORMAT: u32 = 2;
 
 /// Length of a record, in bytes.
 pub const RECORD: usize = 4096;
