@@ -1,4 +1,4 @@
-//! The jobs on 16-bit values, for games whose values have no byte code.
+//! The jobs on 16-bit values, for the wide solver: most of its games have values without a byte code.
 //!
 //! # Terms
 //!
@@ -35,7 +35,7 @@ pub(crate) const MARK_LANES: usize = 4;
 
 /// Maximum number of parts that [`Kernel::mark_values`] enters one group of lanes at a time. Each part reads a cache
 /// line, which several groups share, and the second cache of the processor keeps that many lines.
-const NEAR_PARTS: usize = 1 << 12;
+const DIRECT_PARTS: usize = 1 << 12;
 
 /// Number of more parts whose options [`Kernel::mark_values`] gathers for all lanes before it enters them. It cannot
 /// enter all lanes of a part at once, because entering needs one byte per value and lane in the fastest cache.
@@ -88,7 +88,7 @@ impl Kernel {
         assert!(values.is_power_of_two() && seen.len().is_multiple_of(MARK_LANES * values), "whole groups of lanes");
         let WideParts { window, at, list } = parts;
         let groups = seen.chunks_mut(MARK_LANES * values);
-        if list.len() <= NEAR_PARTS {
+        if list.len() <= DIRECT_PARTS {
             for (at, seen) in (at..).step_by(MARK_LANES).zip(groups) {
                 enter_options(list.iter().map(|part| options_of(&window[at - part.offset..], part)), seen);
             }
@@ -269,9 +269,13 @@ fn gather_options(parts: WideParts<'_, &[WidePart]>, row: usize, gathered: &mut 
 
 /// Sets the bytes of the options in `seen`, which has equally many bytes, a power of two, for each of [`MARK_LANES`]
 /// lanes. A function of its own, so that its loop keeps everything in registers.
+///
+/// # Panics
+/// If `seen` is empty.
 #[inline(never)]
 fn enter_options(options: impl Iterator<Item = Options>, seen: &mut [u8]) {
     let values = seen.len() / MARK_LANES;
+    assert!(values > 0, "a byte for each value");
     let mask = (values - 1) as u64 * ONES;
     for options in options {
         let options = options & mask;

@@ -21,8 +21,8 @@ const RARE_PART_PS: u64 = 200;
 /// pairs.
 const LOOKUP_PS: u64 = 220;
 
-/// Where all pairs are compared: number of open values of a position that the far step is content with. All but one of
-/// them may be near options.
+/// Where all pairs are compared: number of open values of a position with which the far step stops. As long as one of
+/// them is no near option, it decides the value.
 const ENOUGH: u32 = 4;
 
 /// Number of tiles after which a value that a pair of one split gives is no longer searched in the other splits.
@@ -190,8 +190,8 @@ impl Reader<'_> {
             return;
         }
         let group = pages.group;
-        // The position at which the split with the least removal has sum 0. If there is none, no pair exists for every
-        // sum.
+        // The position at which the split with the least removal has the sum number 0. If there is none, no pair exists
+        // for every sum.
         let first = run.first.saturating_sub(group.most() as u64);
         // The pairs that exist with all sums.
         let pairs = run.far() as u64..group.least.largest_small_part(first) + 1;

@@ -15,8 +15,8 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FarLane {
     /// The least common values that are no far option, ascending: at most [`WIDE_ROWS`], or [`MOST_OPEN`] where all far
-    /// pairs were compared. Empty if each value that was compared with the lookups turned out to be an option. The
-    /// middle step removes candidates too.
+    /// pairs were compared. Empty if no common value is open, or if the search gave up after it had found that each
+    /// value it tried is an option. The middle step removes candidates too.
     pub(super) candidates: Vec<u16>,
     /// Rare values below the first candidate, ascending, that no searched pair gives. Where all far pairs were
     /// compared: the open rare values below the first open common value that is not among the candidates.
@@ -49,7 +49,7 @@ pub(super) struct FarRun {
     pub(super) known: u64,
 }
 
-/// The open values after the last candidate of a position, in case middle and near options have all candidates.
+/// The open values after the last candidate of a position, in case each candidate is a middle or a near option.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FurtherValues {
     /// Number of words before the first.
@@ -100,7 +100,7 @@ impl FurtherValues {
 /// What a search for the pairs of one position met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Searched {
-    /// Number of rare values searched.
+    /// Number of searches for a rare value.
     pub(super) targets: u64,
     /// Number of these for which all pairs were compared here: those that no recent part and no pair with a part below
     /// [`HEAD_PARTS`] gives. 0 where memory does not hold all values.
@@ -121,7 +121,7 @@ impl Searched {
 /// Number of lookups after which candidates that are options are replaced.
 const STAGE: usize = 256;
 
-/// Maximum number of candidates where all far pairs are compared. All but one of them may be near options.
+/// Maximum number of candidates where all far pairs are compared. As long as one of them is no near option, it is m*.
 const MOST_OPEN: usize = 16;
 
 /// Number of pairs of a split that one deep search compares before it turns to the next split.
@@ -264,7 +264,7 @@ impl Reader<'_> {
         let stages = self.stages(run);
         let search = Search::new(self.solver.wanted, stages.len(), open.iter().map(OpenValues::common).collect());
         let search = search.run(|stage, rows| hits(kernel, &stages[stage], rows));
-        lanes.iter_mut().enumerate().for_each(|(lane, far)| far.candidates.extend(search.proved(lane)));
+        lanes.iter_mut().enumerate().for_each(|(lane, far)| far.candidates.extend(search.passed(lane)));
     }
 
     /// Removes from `targets`, ascending, those that a pair of n gives whose values memory holds. Tries smaller parts

@@ -15,17 +15,16 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// The least part that may be marked. The other part of a pair with a smaller one is not known before the run. With
-/// more than one thread the far step does not know it in the lead either; leaving those parts out as well changes no
-/// time.
+/// The least part that may be marked. The other part of a pair with a smaller one can lie inside the run. With more
+/// than one thread it can also lie in the lead; leaving those parts out as well changes no time.
 const LEAST: u64 = WIDE_LANES as u64;
 
 /// Bound, exclusive, of the common parts that may be marked where memory does not hold all values, or where the last
 /// rare position is small.
 const DEPTH: u64 = 1 << 14;
 
-/// Twice the number of pairs that a deep search compares in the time of one mark: a deep search that finds its value
-/// compares half of all pairs on average.
+/// Number of pairs of parts per mark that takes the time of an average deep search among them: the search compares half
+/// of the pairs, at a rate of eight pairs in the time of one mark.
 const PAIRS_PER_MARK: u64 = 16;
 
 /// Approximate number of rare parts, spread evenly, among which the marks are chosen.
@@ -70,8 +69,8 @@ const UNCOUNTED_POSITIONS: u64 = if cfg!(test) { 256 } else { 1 << 14 };
 /// about six times per doubling.
 const LEARN_AGAIN_AFTER: u64 = if cfg!(test) { 64 } else { 8 };
 
-/// Minimum time between two learnings, as a multiple of the duration of the first one. No measurement is recorded; with
-/// 50, some games took a little longer in short runs (record 2026-11-26h).
+/// Minimum time between two learnings, as a multiple of the duration of the earlier one. No measurement is recorded;
+/// with 50, some games took a little longer in short runs (record 2026-11-26h).
 const TIMES_OF_LEARNING: u32 = if cfg!(test) { 0 } else { 100 };
 
 /// The same after a learning without counts of searches.
@@ -95,9 +94,9 @@ pub(super) struct Marks {
     learnt: (Instant, Duration),
     /// Whether searches were counted before they were learnt.
     has_counts: bool,
-    /// Number of rare values that no mark gave.
+    /// Number of searches for rare values that no mark gave.
     pub(super) targets: u64,
-    /// Number of these for which all pairs were compared.
+    /// Number of these searches that compared all pairs.
     pub(super) deep: u64,
     /// The number of values at which the solver decided last whether to compare all pairs.
     judged_at: u64,
@@ -200,6 +199,7 @@ impl WideSolver {
         let step = (index(deepest) / MOST_DEEP_PARTS) | 1;
         let most = self.deepest_mark();
         let deep = (DEPTH..deepest.min(most)).step_by(step);
+        // A step is odd, so that the parts are even and odd in turn.
         let parts = (LEAST..DEPTH.min(most / 2)).chain(deep).map(|a| (a, self.part_value(a)));
         parts.filter(|&(a, value)| !self.is_rare(value, a)).map(|(a, value)| self.mark(a, value)).collect()
     }

@@ -48,7 +48,8 @@ impl PartList {
     /// position of the run ([`PartList::too_near`]).
     fn far(&self, split: &Split, run: Run<'_>) -> [Range<usize>; 2] {
         let far = self.parts.partition_point(|part| part.offset < run.far());
-        // The pairs with a larger rare part are near or middle options.
+        // Of the other lookups, those whose rare part is before `run.known` have another part below `run.far()`: the
+        // far step enters all pairs with such a smaller part. The rest are middle or near options.
         let last = run.first.min(run.known + split.remove);
         let exist = self.parts.partition_point(|part| (part.offset as u64) < last);
         let too_near = self.too_near(split, run.positions());

@@ -84,7 +84,7 @@ impl Reader<'_> {
         let search = search.run(|stage, rows| hits(kernel, &stages[stage], rows));
         for &lane in lacking {
             let FarLane { candidates, later, further: after, .. } = &mut lanes[lane];
-            let more = || search.proved(lane).take(WANTED);
+            let more = || search.passed(lane).take(WANTED);
             candidates.extend(more());
             if let Some(last) = more().last() {
                 let is_before = |value: &u16| *value < last;

@@ -2,9 +2,9 @@
 //!
 //! One thread finds the values in order, and all threads prepare the next positions (`step`), in runs of 64. The far
 //! step of a run knows the values before the *lead*, the positions just before the run. Let n be a position of the run.
-//! The options of n with a part in the run are *near*; so are pairs whose parts differ by less than the split requires
-//! at some position of the run, and moves that leave one heap or none. Those with a part in the lead and none in the
-//! run are *middle* options. All others are *far*.
+//! The options of n with a part in the run are *near*. So are moves that leave one heap or none, and the options of a
+//! lookup whose two parts are too close for the split at some position of the run. Of the others, those with a part in
+//! the lead are *middle* options, and the rest are *far*.
 //!
 //! 1. **Far** (`far`), for the runs in any order: enter the options of some thousand pairs of parts in a set. Compare
 //!    the least common values that stay open (the *candidates*) with the options of all other rare parts
@@ -14,10 +14,10 @@
 //! 2. **Middle** (`middle`), when the values before the run are known: remove the candidates and the rare values that
 //!    are middle options. With four threads or more, another thread begins with it a little earlier.
 //! 3. **Near** (`near`), one position after the other: remove the candidates and the rare values that are near options.
-//!    The least candidate left is the least common value m* that is no option; for a position without a candidate, the
-//!    solver computes all options with a rare part. If memory does not hold all values, each rare value below m* that
-//!    is still open is searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins the
-//!    list of rare positions; otherwise G(n) = m*.
+//!    The least candidate left is the least common value m* that is no option. For a position without a candidate, the
+//!    solver computes all options with a rare part, unless an open rare value already decides. If memory does not hold
+//!    all values, each rare value below m* that is still open is searched among all pairs (`deep`), least first. If no
+//!    pair gives it, it is G(n), and n joins the list of rare positions; otherwise G(n) = m*.
 //!
 //! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values
 //! are below 256 the comparison of bytes (`exhaustive`) is faster.
@@ -31,7 +31,7 @@
 //! are very few and all values have byte codes.
 //!
 //! Invariant: every value appended to `values` is proved in one of two ways. It is m*, which is no option, and every
-//! smaller value, common or rare, is an option. Or it is the least rare value below m* that no pair gives; all pairs
+//! smaller value, common or rare, is an option. Or it is the least rare value below m* that is no option; all pairs
 //! were compared.
 
 mod all_pairs;
@@ -260,7 +260,7 @@ impl WideSolver {
         Ok(())
     }
 
-    /// Compares everything that later values depend on with its state at creation.
+    /// Checks the tables and the copies of values, as [`Solver::check_memory`](super::Solver::check_memory) states.
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.

@@ -21,9 +21,9 @@ pub(super) struct Found {
     pub(super) rare_positions: Vec<(u64, u16)>,
     /// The parts of the last pairs found.
     pub(super) recent: RecentParts,
-    /// Number of rare values searched.
+    /// Number of searches for a rare value; a value that several steps search counts several times.
     pub(super) targets: u64,
-    /// Number of these for which all pairs were compared.
+    /// Number of these searches that compared all pairs.
     pub(super) deep_searches: u64,
     /// Number of positions without a candidate for which all options with a rare part were compared.
     pub(super) without_candidate: u64,
@@ -103,8 +103,8 @@ impl<'a> NearStep<'a> {
         let solver = self.reader.solver;
         self.note(&lane.searched);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
-        // Each common value up to the last candidate that the lane ever had is a candidate or an option. So if near
-        // options have all candidates, G(n) is the least open rare value below that candidate, provided that all pairs
+        // Each common value up to the last candidate that the lane ever had is a candidate or an option. So if every
+        // candidate is a near option, G(n) is the least open rare value below that candidate, provided that all pairs
         // were compared, that is, memory holds all values. Without such a value, `plain_value` decides.
         let below = candidate.unwrap_or(u16::MAX);
         let open = |rare: &[u16]| -> Vec<u16> {
@@ -192,8 +192,8 @@ impl<'a> NearStep<'a> {
         }
     }
 
-    /// The value of the next position, which is in `run`, where `lane` has no candidates or near options have all of
-    /// them: all options with a rare part enter a set.
+    /// The value of the next position, which is in `run`, where `lane` has no candidates or each of them is a near
+    /// option: all options with a rare part enter a set.
     fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
         self.found.without_candidate += 1;
@@ -212,7 +212,7 @@ impl<'a> NearStep<'a> {
         }
         let is_open = |v: &u16| !seen[usize::from(*v)];
         let is_common = |v: &u16| !solver.is_rare(*v, n);
-        // All common values before the further ones are options, and all rare ones that are not in the lists.
+        // All common values before the further ones are options, and so are all rare ones that are not in the lists.
         let listed = lane.open.iter().chain(&lane.later).copied().filter(|_| !solver.marks.all_pairs);
         let values = || lane.further.values().chain(lane.further.rest());
         let candidate = values().find(|v| is_common(v) && is_open(v));

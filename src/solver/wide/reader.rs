@@ -24,8 +24,8 @@ pub(super) struct Reader<'a> {
     pub(super) solver: &'a WideSolver,
     /// The last values before the step, and those of the step that this thread knows.
     last: Window<u16>,
-    /// The lookups of the rare positions of the step that this thread knows. There are none unless memory holds all
-    /// values.
+    /// The lookups of the rare positions of the step that this thread knows. Where memory does not hold all values, the
+    /// step ends with its first rare position.
     lookups: Vec<SplitLookups>,
 }
 
@@ -104,8 +104,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The values of the smaller parts in `parts` and below [`HEAD_PARTS`], descending, and those of the other parts at
-    /// the same indices, but for pairs whose values memory does not hold.
+    /// Two slices of equal length: the values of the smaller parts in `parts` and below [`HEAD_PARTS`], descending by
+    /// part, and those of their other parts at the same indices. Leaves out pairs whose values memory does not hold.
     pub(super) fn small_part_values(&self, n: u64, split: &Split, parts: Range<u64>) -> (&[u16], &[u16]) {
         let end = parts.end.min(self.largest_held(n, split) + 1);
         if parts.start >= end {
