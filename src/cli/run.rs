@@ -4,15 +4,17 @@ use super::advice;
 use super::deadline::Deadline;
 use super::layout::{counted, fitted};
 use super::number;
-use super::progress::Meter;
+use super::progress::{Meter, note};
 use super::source::printable;
 use super::{Compute, default_directory};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use grundy::checkpoint::journal;
 use grundy::run::{Outcome, Progress, Run};
 use grundy::table::{self, Width};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -73,7 +75,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
         bail!("{}: this is not a directory; choose one with --dir", printable(&dir));
     }
     args.compute.warn(quiet);
-    let has_run = dir.join(grundy::checkpoint::journal::NAME).exists();
+    let has_run = dir.join(journal::NAME).exists();
     let is_new = std::fs::symlink_metadata(&dir).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     if is_new && args.dir.is_some() && args.game.is_none() && args.to.is_none() {
         let command = resume_command(&grundy(), &dir, None);
@@ -89,10 +91,16 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     let stop = super::signals::stop_flag()?;
     let mut meter = Meter::new(quiet);
     args.deadline.arm(&stop, &meter)?;
+    let freed_before = freed(&dir);
     let outcome = configured(args, rule.as_ref(), &dir)?.observer(&mut meter).stop(&stop).run();
     meter.end();
     let outcome = outcome?;
-    if outcome.stopped && !dir.join(grundy::checkpoint::journal::NAME).exists() {
+    let freed = freed(&dir);
+    if freed.end > freed_before.end {
+        let from = HumanCount(freed.start.max(freed_before.end));
+        note(&format!("--keep freed the values from n = {from} to {} permanently", HumanCount(freed.end - 1)));
+    }
+    if outcome.stopped && !dir.join(journal::NAME).exists() {
         super::complain!("stopped before the first value; nothing was written");
         return Ok(ExitCode::from(130));
     }
@@ -104,6 +112,12 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     printed?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The values of a run that `--keep` has freed; none if the directory has no valid run.
+fn freed(dir: &Path) -> Range<u64> {
+    let last = journal::read(dir).map(|contents| contents.last);
+    last.ok().and_then(|last| last.discarded()).unwrap_or_default()
 }
 
 /// Prints what a run contains now.

@@ -183,16 +183,24 @@ fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
                 Level::Recompute => format!("recomputed ({}), all equal", kernel.unwrap_or_default()),
                 Level::Definition => "recomputed from all pairs, all equal".to_owned(),
             };
-            let range = |from, to| format!("{}..{}", HumanCount(from), HumanCount(to));
             let (checked, records) = (counted(checked, "values"), counted(records, "journal records"));
-            writeln!(out, "{}: {checked} {what}; {records} valid", range(from, to))?;
-            if let Some((from, to)) = unchecked {
-                writeln!(out, "{}: not checked, because values were freed (--keep)", range(from, to))?;
+            let (before, after) = unchecked.unwrap_or((to, to));
+            let ranges = ranges([(from, before), (after, to)]);
+            writeln!(out, "{ranges}: {checked} {what}; {records} valid")?;
+            if let Some(unchecked) = unchecked {
+                let unchecked = self::ranges([unchecked]);
+                writeln!(out, "{unchecked}: not checked: these values, or options of theirs, were freed (--keep)")?;
             }
         }
         Ok(())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The ranges that are not empty: `0..1,000 and 2,000..3,000`.
+fn ranges(ranges: impl IntoIterator<Item = (u64, u64)>) -> String {
+    let range = |(from, to)| format!("{}..{}", HumanCount(from), HumanCount(to));
+    ranges.into_iter().filter(|(from, to)| from < to).map(range).collect::<Vec<String>>().join(" and ")
 }
 
 /// Checks a certificate: first its statements for consistency, then, against them, every value that they cover,

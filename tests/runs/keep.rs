@@ -247,7 +247,10 @@ fn verify_states_which_values_it_could_not_check() {
     assert_eq!(sampled["unchecked"], serde_json::json!([FREED.start, TO]));
     assert_eq!(report(&["--range", "0..1000"])["unchecked"], serde_json::Value::Null);
     let for_people = text(&output_on(&["verify"], dir, &[]).stdout);
-    assert!(for_people.contains("67,108,864..83,886,080: not checked"), "{for_people}");
+    assert!(for_people.starts_with("0..67,108,864 and 83,886,080..90,000,000: 73,222,784 values"), "{for_people}");
+    assert!(for_people.contains("\n67,108,864..83,886,080: not checked"), "{for_people}");
+    let sampled = text(&output_on(&["verify"], dir, &["--level", "definition", "--samples", "2"]).stdout);
+    assert!(sampled.starts_with("0..67,108,864: "), "{sampled}");
 }
 
 /// A reader that was opened before the run discarded more must not read the new hole as values.
@@ -327,12 +330,17 @@ fn keep_size_may_change_and_freed_values_stay_freed() {
     let (_parent, dir) = copied();
     run_well(GAME, &dir, &["--to", "90000000", "--keep", "2^40"]);
     assert_eq!(status(&dir).unwrap()["kept"], serde_json::json!([[0, FREED.start], [FREED.end, TO]]));
+    let shown = text(&output_on(&["status"], &dir, &[]).stdout).split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(shown.contains("and the last 6,113,920; later at least 1,099,511,627,776)"), "{shown}");
     let other = dir.with_file_name("other");
     std::fs::create_dir(&other).unwrap();
     for name in ["values.npy", "escapes.npy", "journal.jsonl"] {
         std::fs::copy(whole.join(name), other.join(name)).unwrap();
     }
-    run_well(GAME, &other, &KEEP);
+    let said = text(&run_well(GAME, &other, &KEEP).stderr);
+    assert!(said.contains("freed the values from n = 67,108,864 to 83,886,079 permanently"), "{said}");
+    let said = text(&run_well(GAME, &other, &KEEP).stderr);
+    assert!(said.contains("nothing to do") && !said.contains("freed"), "{said}");
     same_where_kept(&other, whole);
     assert_eq!(status(&other).unwrap()["kept"], serde_json::json!([[0, FREED.start], [FREED.end, TO]]));
     assert!(is_hole(&values(&other), FREED));

@@ -143,7 +143,16 @@ fn values(record: &Record) -> String {
 fn kept(record: &Record) -> String {
     let range = |(from, to): &(u64, u64)| format!("{}..{}", HumanCount(*from), HumanCount(*to));
     let ranges = record.kept.iter().map(range).collect::<Vec<String>>().join(" and ");
+    let last = record.kept.last().map_or(0, |(from, to)| to - from);
     match record.keep {
+        // After --keep was raised, the values that an earlier limit freed stay freed.
+        Some(keep) if record.kept.len() > 1 && last < keep => {
+            format!(
+                "{ranges} (the first values and the last {}; later at least {})",
+                HumanCount(last),
+                HumanCount(keep)
+            )
+        }
         Some(keep) => format!("{ranges} (the first values, and at least the last {})", HumanCount(keep)),
         None => ranges,
     }
