@@ -247,7 +247,7 @@ fn known_period(rule: &Rule) -> Option<(u64, u64, String)> {
     };
     let by_name = || {
         let known = rule.known()?;
-        known.period.map(|(period, preperiod)| (period, preperiod, known.about.to_owned()))
+        known.period.map(|(period, preperiod)| (period, preperiod, "built into this program".to_owned()))
     };
     by_survey().or_else(by_search).or_else(by_name)
 }

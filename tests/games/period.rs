@@ -83,6 +83,15 @@ fn games_without_a_known_period_have_none() {
     }
 }
 
+#[test]
+fn search_that_ends_too_early_names_the_known_period() {
+    let (status, stdout, stderr) = reply(&["period", ".104", "--to", "2^15"]);
+    assert!(status == 0 && stdout.starts_with("0.104: none"), "{status}: {stdout}");
+    assert!(stderr.contains("is known to be 11,770,282, from n = 197,769,598 on"), "{stderr}");
+    let (_, _, stderr) = reply(&["period", ".6", "--to", "2^15"]);
+    assert!(!stderr.contains("known"), "{stderr}");
+}
+
 /// Few values often repeat by chance, without a period. What the search says of the last values must be true.
 #[test]
 fn an_end_that_is_called_unseen_does_not_occur_earlier() {

@@ -25,6 +25,7 @@ use grundy::period::certificate::Certificate;
 use grundy::period::{self, Finding, Found, LISTED, MemorySearch, Repeat, RunSearch, Stopped, Subject};
 use grundy::run::{Observer, Options, RunReader};
 use grundy::solver::Method;
+use grundy::theory::catalogue::{self, PeriodFact, Sourced};
 use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
@@ -303,6 +304,15 @@ fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCo
     Ok(ExitCode::from(130))
 }
 
+/// Notes the period of the game if it is known. A search that found none did not reach as far as its proof.
+fn note_known(rule: &Rule) {
+    let Some(Sourced { fact: PeriodFact::Periodic { period, preperiod }, .. }) = catalogue::known(rule).period else {
+        return;
+    };
+    let (period, preperiod, name) = (HumanCount(period), HumanCount(preperiod), quoted(rule.name()));
+    note(&format!("the period of {rule} is known to be {period}, from n = {preperiod} on ('grundy info {name}')"));
+}
+
 /// Prints the finding and writes the certificate; after a signal, prints the command that resumes the search.
 fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args) -> Result<ExitCode> {
     let exceptions = exceptions(subject, finding)?;
@@ -327,6 +337,9 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
             let repeat = compared(subject, finding, "no values are printed")?;
             rows::print(subject.values, repeat, finding.max_value)
         });
+        if finding.repeat.is_none() {
+            note_known(subject.rule);
+        }
         // Each output is written whether or not the others could be.
         let written = write_exceptions(subject, finding, count, args);
         certify(subject, finding, args)?;
