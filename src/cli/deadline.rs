@@ -55,7 +55,7 @@ impl Deadline {
             stop.store(true, Ordering::Relaxed);
         };
         std::thread::Builder::new().spawn(wait).context("starting a thread for the time limit")?;
-        meter.say(&format!("will stop at {}", local(end).strftime("%-d %b %Y %H:%M %Z")));
+        meter.say(&format!("will stop at {}", local(end).strftime("%-d %b %Y %H:%M:%S %Z")));
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! GAME or DIR: an argument that parses as a game is a game; any other is a directory. All commands that read a run
 //! find its directory here, so that they report a directory without a run in the same words.
 
+use super::progress::note;
 use super::{Usage, default_directory};
 use anyhow::{Result, anyhow};
 use grundy::error::{self, Error};
@@ -18,13 +19,18 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Decides what `text` means.
+    /// Decides what `text` means. Notes that it is the name of a game if a run has this name too.
     pub(crate) fn find(text: &str) -> Result<Source> {
+        let path = Path::new(text);
         let error = match text.parse() {
-            Ok(rule) => return Ok(Source::Game(rule)),
+            Ok(rule) => {
+                if has_journal(path) {
+                    note(&format!("{text} is the name of a game; for the run in this directory, give ./{text}"));
+                }
+                return Ok(Source::Game(rule));
+            }
             Err(error) => error,
         };
-        let path = Path::new(text);
         if path.exists() || text.contains('/') {
             return Ok(Source::Directory(run_directory(path)?.into()));
         }

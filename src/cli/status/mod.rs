@@ -244,13 +244,22 @@ impl Examined {
     }
 }
 
-/// A table of runs, one line each.
+/// A table of runs, one line each. A name that is longer than its column has a line of its own.
 fn list(runs: &[(String, Examined)]) -> String {
-    let width = runs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    /// Maximum number of columns of the names.
+    const LONGEST: usize = 32;
+    let length = |name: &str| name.chars().count();
+    let width = runs.iter().map(|(name, _)| length(name).min(LONGEST)).max().unwrap_or(0);
     let row = |name: &str, count: &str, largest: &str| format!("{name:<width$}  {count:>15}  {largest:>7}  ");
     let mut text = painted(LABEL, &(row("run", "values", "largest") + "state")) + "\n";
     for (name, run) in runs {
         let last = &run.contents.last;
+        let name = if length(name) > width {
+            text += &format!("{name}\n");
+            ""
+        } else {
+            name
+        };
         let first = row(name, &HumanCount(last.count).to_string(), &last.max_value.to_string());
         text += &layout::filled(&short_state(run), &first, first.chars().count());
     }
