@@ -121,8 +121,11 @@ pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
         let n = number(text).map_err(|why| format!("{why}; write ranges as 0..20 (0 to 19)"))?;
         return Ok(n..n.checked_add(1).ok_or("the largest n in a range is 2^64 - 2")?);
     };
-    if from.is_empty() || to.is_empty() || to.starts_with('=') {
+    if from.is_empty() || to.is_empty() {
         return Err("a range needs both ends; write 0..20 for 0 to 19".to_owned());
+    }
+    if to.starts_with('=') {
+        return Err("a range has no '='; write 0..20 for 0 to 19".to_owned());
     }
     let (from, to) = (number(from)?, number(to)?);
     if from >= to {

@@ -114,9 +114,17 @@ pub(crate) fn refuse_foreign(file: &Path) -> Result<()> {
 pub(crate) fn can_write(path: &Path) -> Result<()> {
     if let Target::File { real, .. } = &Output::to(path)?.target {
         // An unnamed file where the file system supports it; the file vanishes when it is closed.
-        tempfile::tempfile_in(directory_of(real)).with_context(|| format!("writing {}", path.display()))?;
+        let created = tempfile::tempfile_in(directory_of(real)).map_err(without_path);
+        created.with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
+}
+
+/// An error of `tempfile` without the file that it names, which the user does not know.
+fn without_path(error: std::io::Error) -> std::io::Error {
+    let text = error.to_string();
+    let cause = text.split_once(" at path ").map_or(text.as_str(), |(cause, _)| cause);
+    std::io::Error::new(error.kind(), cause)
 }
 
 /// Refuses a run directory as the directory of output files.
@@ -368,7 +376,8 @@ fn file(path: &Path, replaced: Option<&Metadata>, body: impl FnOnce(&mut dyn Wri
         .prefix(TEMPORARY)
         .suffix(".part")
         .permissions(Permissions::from_mode(mode))
-        .tempfile_in(dir)?;
+        .tempfile_in(dir)
+        .map_err(without_path)?;
     let mut out = BufWriter::with_capacity(BUFFER, Stoppable { file: part.as_file(), stop: Arc::clone(&stop) });
     let written = body(&mut out).and_then(|()| Ok(out.flush()?));
     drop(out.into_parts()); // without another flush
@@ -404,5 +413,18 @@ impl Write for Stoppable<'_> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_temporary_file_does_not_name_it() {
+        let missing = tempfile::tempdir().unwrap().path().join("missing");
+        let error = tempfile::Builder::new().tempfile_in(&missing).unwrap_err();
+        assert!(error.to_string().contains("missing"), "{error}");
+        assert_eq!(without_path(error).to_string(), "No such file or directory (os error 2)");
     }
 }

@@ -273,7 +273,14 @@ fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Res
     meter.begin(&format!("{TASK} {}", view.rule), values.len(), None);
     let finding = subject.find();
     meter.end();
-    conclude(subject, &finding?, Ending::Done, args)
+    let finding = finding?;
+    if let Some(to) = args.to.filter(|&to| to > view.len() && finding.repeat.is_none()) {
+        note(&format!(
+            "the run has {} values, fewer than --to {to}; all of them were searched",
+            HumanCount(view.len())
+        ));
+    }
+    conclude(subject, &finding, Ending::Done, args)
 }
 
 /// Verifies the kept values of a run against its journal and opens the run. If `stop` is set meanwhile, the inner error
