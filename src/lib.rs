@@ -76,7 +76,7 @@ pub fn values(rule: &Rule, count: usize) -> Result<Vec<Value>> {
 /// ```
 pub const PROGRAM: &str = env!("GRUNDY_PROGRAM");
 
-/// Unit tests call the library as test programs do.
+/// The name of the library in the files of `tests/` that the unit tests include.
 #[cfg(test)]
 extern crate self as grundy;
 
@@ -93,6 +93,7 @@ mod support {
     pub(crate) const FREES: bool = true;
 }
 
+/// The tests of `tests/simulated` as unit tests.
 #[cfg(test)]
 #[path = "../tests/simulated"]
 mod simulated {

@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Number of values from n = 0 on that are never discarded.
+/// Number of values from n = 0 on that are never discarded. Few in unit tests.
 pub(crate) const RETAINED_HEAD: u64 = if cfg!(test) { 1 << 16 } else { 1 << 26 };
 
 /// Maximum number of values that a run with `--keep` holds besides the head and the values to keep: an incomplete

@@ -422,7 +422,8 @@ mod tests {
 
     #[test]
     fn an_error_of_a_temporary_file_does_not_name_it() {
-        let missing = tempfile::tempdir().unwrap().path().join("missing");
+        let parent = tempfile::tempdir().unwrap();
+        let missing = parent.path().join("missing");
         let error = tempfile::Builder::new().tempfile_in(&missing).unwrap_err();
         assert!(error.to_string().contains("missing"), "{error}");
         assert_eq!(without_path(error).to_string(), "No such file or directory (os error 2)");

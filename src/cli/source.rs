@@ -1,6 +1,7 @@
 //! GAME or DIR: an argument that parses as a game is a game; any other is a directory. All commands that read a run
 //! find its directory here, so that they report a directory without a run in the same words.
 
+use super::advice::quoted_path;
 use super::progress::note;
 use super::{Usage, default_directory};
 use anyhow::{Result, anyhow};
@@ -25,7 +26,8 @@ impl Source {
         let error = match text.parse() {
             Ok(rule) => {
                 if has_journal(path) {
-                    note(&format!("{text} is the name of a game; for the run in this directory, give ./{text}"));
+                    let run = quoted_path(&Path::new(".").join(path));
+                    note(&format!("{text} is the name of a game; for the run directory of this name, give {run}"));
                 }
                 return Ok(Source::Game(rule));
             }

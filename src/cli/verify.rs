@@ -168,39 +168,46 @@ fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
     };
     meter.end();
     let report = report.map_err(|error| advice::of_run(error, &args.dir))?;
-    let Report { from, to, checked, records, unchecked, kernel, .. } = report;
     super::output::print(|out| {
         if args.json {
+            let Report { from, to, checked, records, unchecked, kernel, .. } = &report;
             let object = serde_json::json!({
                 "ok": true, "level": level.name(), "from": from, "to": to, "checked": checked, "records": records,
                 "seed": seed, "unchecked": unchecked, "kernel": kernel,
             });
             writeln!(out, "{object}")?;
         } else {
-            let what = match level {
-                Level::Digest => "hashed, all digests agree with the journal".to_owned(),
-                Level::Exclusion => "compared with their options that have one rare part, no contradiction".to_owned(),
-                Level::Recompute => format!("recomputed ({}), all equal", kernel.unwrap_or_default()),
-                Level::Definition => "recomputed from all pairs, all equal".to_owned(),
-            };
-            let (checked, records) = (counted(checked, "values"), counted(records, "journal records"));
-            let (before, after) = unchecked.unwrap_or((to, to));
-            let ranges = ranges([(from, before), (after, to)]);
-            writeln!(out, "{ranges}: {checked} {what}; {records} valid")?;
-            if let Some(unchecked) = unchecked {
-                let unchecked = self::ranges([unchecked]);
-                writeln!(out, "{unchecked}: not checked: these values, or options of theirs, were freed (--keep)")?;
-            }
+            out.write_all(for_people(&report, level).as_bytes())?;
         }
         Ok(())
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The ranges that are not empty: `0..1,000 and 2,000..3,000`.
-fn ranges(ranges: impl IntoIterator<Item = (u64, u64)>) -> String {
-    let range = |(from, to)| format!("{}..{}", HumanCount(from), HumanCount(to));
-    ranges.into_iter().filter(|(from, to)| from < to).map(range).collect::<Vec<String>>().join(" and ")
+/// What a check found: a line on the values that it checked, and one on those that it could not check.
+fn for_people(report: &Report, level: Level) -> String {
+    let Report { from, to, checked, records, unchecked, .. } = *report;
+    let what = match level {
+        Level::Digest => "hashed, all digests agree with the journal".to_owned(),
+        Level::Exclusion => "compared with their options that have one rare part, no contradiction".to_owned(),
+        Level::Recompute => format!("recomputed ({}), all equal", report.kernel.as_deref().unwrap_or_default()),
+        Level::Definition => "recomputed from all pairs, all equal".to_owned(),
+    };
+    let (values, records) = (counted(checked, "values"), counted(records, "journal records"));
+    let (before, after) = unchecked.unwrap_or((to, to));
+    let mut text = format!("{}: {values} {what}; {records} valid\n", ranges([(from, before), (after, to)]));
+    if let Some(unchecked) = unchecked {
+        let range = ranges([unchecked]);
+        text += &format!("{range}: not checked: these values, or options of theirs, were freed (--keep)\n");
+    }
+    text
+}
+
+/// The ranges that are not empty, or the first if all are: `0..1,000 and 2,000..3,000`.
+fn ranges<const N: usize>(ranges: [(u64, u64); N]) -> String {
+    let range = |(from, to): &(u64, u64)| format!("{}..{}", HumanCount(*from), HumanCount(*to));
+    let texts: Vec<String> = ranges.iter().filter(|(from, to)| from < to).map(range).collect();
+    if texts.is_empty() { range(&ranges[0]) } else { texts.join(" and ") }
 }
 
 /// Checks a certificate: first its statements for consistency, then, against them, every value that they cover,

@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn the_digest_is_the_formula_wherever_pieces_end() {
         let first = index(SEGMENT);
-        let values: Vec<u16> =
-            (0..3 * SEGMENT as u32 + 1000).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
-        for cut in [0, 1, first - 1, first, first + 1, 3 * first, values.len()] {
+        // More values than the least number that several threads hash.
+        let values: Vec<u16> = (0..40 * SEGMENT + 1000).map(|n| ((n * 2_654_435_761) >> 16) as u16).collect();
+        for cut in [0, 1, first - 1, first, first + 1, 65_535, 65_536, 65_537, 40 * first, values.len()] {
             let mut chain = DigestChain::new();
             chain.update(&values[..cut]);
             assert_eq!(chain.digest(), formula(&values[..cut]), "{cut} values");

@@ -430,12 +430,17 @@ fn status_lists_the_runs_and_reports_several() {
     );
     let in_runs = grundy(["values", "0.77", "3"]).current_dir(home.path().join("runs")).output().unwrap();
     assert_eq!(text(&in_runs.stdout), "3 3\n");
-    assert!(text(&in_runs.stderr).contains("for the run in this directory, give ./0.77"), "{}", text(&in_runs.stderr));
+    assert!(
+        text(&in_runs.stderr).contains("for the run directory of this name, give ./0.77"),
+        "{}",
+        text(&in_runs.stderr)
+    );
     let long = within(&["run", "sub:200", "--to", "3"]);
     assert_eq!(long.status.code(), Some(0), "{}", text(&long.stderr));
     let listed = text(&within(&["status"]).stdout);
     assert!(listed.lines().filter(|line| line.ends_with(" ago")).all(|line| line.chars().count() <= 80), "{listed}");
-    std::fs::remove_dir_all(home.path().join(listed.lines().nth(1).unwrap())).unwrap();
+    let long = listed.lines().find(|line| line.starts_with("runs/0.0000")).unwrap();
+    std::fs::remove_dir_all(home.path().join(long)).unwrap();
     std::fs::write(home.path().join("runs/grundy/values.npy"), "").unwrap();
     let damaged = within(&["status"]);
     assert_eq!(damaged.status.code(), Some(3), "{}", text(&damaged.stderr));

@@ -1,7 +1,7 @@
 //! Random histories of a run on a simulated disk: stops, kills, power cuts, I/O errors, damage and rollbacks in any
 //! order. After each step the committed values are present and correct.
 //!
-//! Extend [`Step`] for a new kind of event. As unit tests of the library, the runs discard values.
+//! Extend [`Step`] for a new kind of event. In the unit tests of the library the runs discard values.
 
 use crate::support::simulated::{
     FILES, FREEING, Game, KEEP, Process, USUAL, after, begin, dir, is_right, left, on, published,

@@ -2,7 +2,7 @@
 //! the next process continues to the bytes of an undisturbed run.
 //!
 //! Extend this file for a fault at one operation of the storage, and `histories.rs` for a fault that needs several
-//! processes in a row. As unit tests of the library, the runs discard values, and some tests use other runs.
+//! processes in a row. In the unit tests of the library the runs discard values, and some tests use other runs.
 
 use crate::support::simulated::{
     FILES, FREEING, Game, HEADER, Process, USUAL, after, begin, dir, hole, is_given_back, is_right, left, on,

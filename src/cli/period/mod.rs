@@ -275,10 +275,7 @@ fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Res
     meter.end();
     let finding = finding?;
     if let Some(to) = args.to.filter(|&to| to > view.len() && finding.repeat.is_none()) {
-        note(&format!(
-            "the run has {} values, fewer than --to {to}; all of them were searched",
-            HumanCount(view.len())
-        ));
+        note(&format!("the run has {} values, fewer than --to {to}", HumanCount(view.len())));
     }
     conclude(subject, &finding, Ending::Done, args)
 }
@@ -311,7 +308,7 @@ fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCo
     Ok(ExitCode::from(130))
 }
 
-/// Notes the period of the game if it is known. A search that found none did not reach as far as its proof.
+/// Notes the period of the game if it is known, after a search that ended before the values that prove it.
 fn note_known(rule: &Rule) {
     let Some(Sourced { fact: PeriodFact::Periodic { period, preperiod }, .. }) = catalogue::known(rule).period else {
         return;
@@ -337,6 +334,9 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
         })
     };
     if ending == Ending::Done {
+        if finding.repeat.is_none() {
+            note_known(subject.rule);
+        }
         let printed = printed.and_then(|()| {
             if !args.values {
                 return Ok(());
@@ -344,9 +344,6 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
             let repeat = compared(subject, finding, "no values are printed")?;
             rows::print(subject.values, repeat, finding.max_value)
         });
-        if finding.repeat.is_none() {
-            note_known(subject.rule);
-        }
         // Each output is written whether or not the others could be.
         let written = write_exceptions(subject, finding, count, args);
         certify(subject, finding, args)?;

@@ -100,9 +100,8 @@ impl<I: Iterator<Item = u16>> Search<I> {
         placed.is_some_and(|placed| self.met - placed >= self.cycle)
     }
 
-    /// What orders the candidates of a lane: those that have not passed, then those that have, each
-    /// ascending, then none. Bits 32
-    /// to 47 are the value, the bits below the number of stages before it was placed.
+    /// What orders the candidates of a lane: those that have not passed, then those that have, each ascending, then
+    /// none. Bits 32 to 47 are the value, the bits below the number of stages before it was placed.
     fn key(&self, lane: usize, row: usize) -> u64 {
         let Some(placed) = self.placed[lane][row] else { return NOT_PLACED };
         debug_assert!(placed < 1 << 32, "memory does not hold the lookups of 2^32 stages");
