@@ -9,7 +9,7 @@
 
 use crate::storage::{Bytes, Handle, Mode, Storage};
 use crate::theory::nimber::index;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,7 +57,6 @@ struct Inode {
     durable: Vec<u8>,
     /// The changes that are not durable yet, in order.
     changes: Vec<Change>,
-    locked: bool,
 }
 
 impl Inode {
@@ -79,7 +78,7 @@ impl Inode {
     /// Returns a file that a power cut may leave; the same one, without a copy, if a power cut changes nothing. After a
     /// failed sync it may change the contents although no change is pending.
     fn left(inode: &Arc<Inode>, unit: usize, choose: &mut Choice<'_>) -> Arc<Inode> {
-        if inode.changes.is_empty() && !inode.locked && inode.content == inode.durable {
+        if inode.changes.is_empty() && inode.content == inode.durable {
             return Arc::clone(inode);
         }
         Arc::new(Inode::durable(inode.after_power_cut(unit, choose)))
@@ -159,6 +158,8 @@ struct Disk {
     durable: BTreeMap<String, usize>,
     /// The changes of names that are not durable yet, in order.
     namings: Vec<Naming>,
+    /// Indices into `inodes` of the locked files.
+    locked: BTreeSet<usize>,
     /// Whether the directory exists.
     exists: bool,
 }
@@ -202,13 +203,7 @@ impl Memory {
     /// Returns an independent disk in the same state, unsynced changes included, with all locks free.
     #[must_use]
     pub fn copy(&self) -> Memory {
-        let mut disk = self.disk().clone();
-        for inode in 0..disk.inodes.len() {
-            if disk.inodes[inode].locked {
-                disk.inode(inode).locked = false;
-            }
-        }
-        Memory::from(disk)
+        Memory::from(Disk { locked: BTreeSet::new(), ..self.disk().clone() })
     }
 
     /// Returns a disk that a power cut may leave now, on which everything is durable. `unit` is the number of aligned
@@ -328,16 +323,18 @@ struct Opened {
 }
 
 impl Opened {
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs `work` on the file, which may change it.
     fn with<T>(&self, work: impl FnOnce(&mut Inode) -> T) -> T {
-        let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
-        work(disk.inode(self.inode))
+        work(self.disk().inode(self.inode))
     }
 
     /// Runs `work` on the file without changing it.
     fn see<T>(&self, work: impl FnOnce(&Inode) -> T) -> T {
-        let disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&disk.inodes[self.inode])
+        work(&self.disk().inodes[self.inode])
     }
 }
 
@@ -372,20 +369,21 @@ impl Handle for Opened {
     }
 
     fn sync_all(&self) -> Result<()> {
-        self.with(Inode::sync);
+        if self.see(|inode| !inode.changes.is_empty()) {
+            self.with(Inode::sync);
+        }
         Ok(())
     }
 
     fn try_lock(&self) -> Result<bool> {
-        let free = self.with(|inode| !std::mem::replace(&mut inode.locked, true));
+        let free = self.disk().locked.insert(self.inode);
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         *locks |= free;
         Ok(free)
     }
 
     fn is_named(&self, name: &str) -> Result<bool> {
-        let disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(disk.find(name)? == self.inode)
+        Ok(self.disk().find(name)? == self.inode)
     }
 
     fn punch(&self, at: u64, length: u64) -> Result<()> {
@@ -409,7 +407,7 @@ impl Handle for Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if *self.locks.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            self.with(|inode| inode.locked = false);
+            self.disk().locked.remove(&self.inode);
         }
     }
 }
