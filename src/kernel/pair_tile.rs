@@ -29,8 +29,23 @@ pub(crate) const PAGE_WORDS: usize = 32;
 /// Number of pairs that a vector kernel compares with the same tables: it clears the hits among them afterwards.
 pub(super) const TILE_STEP: usize = 1024;
 
-/// Bit i of word j: whether the option of pair 64 j + i, among [`TILE_STEP`] pairs, is open, or perhaps 8192 or more.
-pub(super) type Hits = [u64; TILE_STEP / 64];
+/// The hits among [`TILE_STEP`] pairs.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Hits {
+    /// Bit i of word j: whether the option of pair 64 j + i is open, or perhaps 8192 or more.
+    pairs: [u64; TILE_STEP / 64],
+    /// Bit j: whether word j of `pairs` has a bit.
+    words: u32,
+}
+
+impl Hits {
+    /// Enters word j of the hits, once.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, j: usize, pairs: u64) {
+        self.pairs[j] = pairs;
+        self.words |= u32::from(pairs != 0) << j;
+    }
+}
 
 /// One side of a tile.
 #[derive(Clone, Debug, Default)]
@@ -69,8 +84,8 @@ pub(crate) struct PairTile {
 /// The two bytes of both values of [`TILE_STEP`] pairs.
 #[derive(Clone, Copy)]
 pub(super) struct TileBytes<'a> {
-    pub(super) high: [&'a [u8]; 2],
-    pub(super) low: [&'a [u8]; 2],
+    pub(super) high: [&'a [u8; TILE_STEP]; 2],
+    pub(super) low: [&'a [u8; TILE_STEP]; 2],
 }
 
 impl Kernel {
@@ -145,31 +160,33 @@ fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
 }
 
 /// [`Kernel::clear_options`] for a kernel that finds the hits among [`TILE_STEP`] pairs at once: `find` gets the open
-/// values and the bytes of these pairs; those after the last pair of the tile are arbitrary. `find` returns `None` if
-/// no value is open.
+/// values and the bytes of these pairs, and enters the hits; the bytes after the last pair of the tile are arbitrary.
+/// `find` returns whether any value is open.
 #[inline(always)]
 pub(super) fn clear_found(
     tile: &PairTile,
     lane: usize,
     open: &mut Page,
-    find: impl Fn(&Page, TileBytes<'_>) -> Option<Hits>,
+    find: impl Fn(&Page, TileBytes<'_>, &mut Hits) -> bool,
 ) {
     let pairs = tile.pairs;
     let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[lane..][..pairs]);
     for first in (0..pairs).step_by(TILE_STEP) {
         let bytes = TileBytes {
-            high: [&tile.parts.high[first..][..TILE_STEP], &tile.others.high[lane + first..][..TILE_STEP]],
-            low: [&tile.parts.low[first..][..TILE_STEP], &tile.others.low[lane + first..][..TILE_STEP]],
+            high: [step_of(&tile.parts.high, first), step_of(&tile.others.high, lane + first)],
+            low: [step_of(&tile.parts.low, first), step_of(&tile.others.low, lane + first)],
         };
-        let Some(mut hits) = find(open, bytes) else { return };
-        // Bit i: whether there are hits in word i.
-        let mut words = (0..).zip(&hits).fold(0u32, |words, (i, &hits)| words | u32::from(hits != 0) << i);
+        let mut hits = Hits::default();
+        if !find(open, bytes, &mut hits) {
+            return;
+        }
+        let Hits { pairs: hits, words } = &mut hits;
         // The end of a loop over hits is hard to predict. So one loop clears those of all words.
-        while words != 0 {
+        while *words != 0 {
             let word = words.trailing_zeros() as usize;
             let hit = hits[word];
             hits[word] = hit & (hit - 1);
-            words ^= u32::from(hits[word] == 0) << word;
+            *words ^= u32::from(hits[word] == 0) << word;
             let at = first + 64 * word + hit.trailing_zeros() as usize;
             if at < pairs {
                 let option = usize::from(parts[at] ^ others[at]);
@@ -179,4 +196,10 @@ pub(super) fn clear_found(
             }
         }
     }
+}
+
+/// The bytes of [`TILE_STEP`] pairs from `first` on.
+#[inline(always)]
+fn step_of(bytes: &[u8], first: usize) -> &[u8; TILE_STEP] {
+    bytes[first..].first_chunk().expect("a side has TILE_STEP unused bytes")
 }

@@ -5,12 +5,15 @@
 //! tables (see [`avx2`](super)), so OR combines the results. Where all open values are small, few tables have one.
 
 use super::HALF;
-use crate::kernel::pair_tile::{Hits, PAGE_WORDS, Page, PairTile, TileBytes, clear_found, fill};
+use crate::kernel::pair_tile::{PAGE_WORDS, Page, PairTile, TILE_STEP, TileBytes, clear_found, fill};
 use std::arch::x86_64::*;
 
 /// Number of registers, of [`HALF`] pairs each, that are looked up together, so that each table is read for all of
 /// them.
 const REGISTERS: usize = 4;
+
+/// Number of words of hits that these registers give.
+const WORDS: usize = REGISTERS * HALF / 64;
 
 /// Number of [`Table`]s of a page.
 const TABLES: usize = PAGE_WORDS / 2;
@@ -38,17 +41,17 @@ pub(in crate::kernel) fn fill_tile<'a>(
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
-    clear_found(tile, lane, open, |open, bytes| {
+    clear_found(tile, lane, open, |open, bytes, hits| {
         let mut tables = [Table { bytes: _mm256_setzero_si256(), first: _mm256_setzero_si256() }; TABLES];
         let tables = tables_of(open, &mut tables);
         if tables.is_empty() {
-            return None;
+            return false;
         }
-        let mut hits = Hits::default();
-        for (at, hits) in (0..).step_by(REGISTERS * HALF).zip(hits.as_chunks_mut().0) {
-            *hits = hits_in(tables, bytes, at);
+        for word in (0..TILE_STEP / 64).step_by(WORDS) {
+            let found = hits_in(tables, bytes, 64 * word);
+            (word..).zip(found).for_each(|(word, found)| hits.enter(word, found));
         }
-        Some(hits)
+        true
     });
 }
 
@@ -72,7 +75,7 @@ fn tables_of<'a>(open: &Page, tables: &'a mut [Table; TABLES]) -> &'a [Table] {
 /// more.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn hits_in(tables: &[Table], bytes: TileBytes<'_>, at: usize) -> [u64; REGISTERS / 2] {
+fn hits_in(tables: &[Table], bytes: TileBytes<'_>, at: usize) -> [u64; WORDS] {
     let high: [__m256i; REGISTERS] = std::array::from_fn(|i| options(bytes.high, at + HALF * i));
     let mut found = [_mm256_setzero_si256(); REGISTERS];
     for table in tables {
@@ -99,7 +102,7 @@ fn hits_in(tables: &[Table], bytes: TileBytes<'_>, at: usize) -> [u64; REGISTERS
 /// One byte of the options of the pairs from `at` on.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn options([parts, others]: [&[u8]; 2], at: usize) -> __m256i {
+fn options([parts, others]: [&[u8; TILE_STEP]; 2], at: usize) -> __m256i {
     let [parts, others] = [parts, others].map(|side| {
         // SAFETY: the slice has as many bytes as a register.
         unsafe { _mm256_loadu_si256(side[at..at + HALF].as_ptr().cast()) }

@@ -1,13 +1,10 @@
 //! The jobs on tiles of pairs.
 
-use crate::kernel::pair_tile::{Page, PairTile, TILE_STEP, fill};
+use crate::kernel::pair_tile::{Page, PairTile, TILE_STEP, clear_found, fill};
 use std::arch::x86_64::*;
 
 /// Number of pairs in a register.
 const LANES: usize = 64;
-
-/// Number of registers of pairs that are compared with the same tables.
-const STEPS: usize = TILE_STEP / LANES;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,popcnt,bmi1,bmi2")]
 pub(in crate::kernel) fn fill_tile<'a>(
@@ -23,55 +20,28 @@ pub(in crate::kernel) fn fill_tile<'a>(
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,popcnt,bmi1,bmi2")]
 pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
-    let (pairs, padded) = (tile.pairs, tile.pairs.next_multiple_of(TILE_STEP));
-    let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[lane..][..pairs]);
-    let high = [&tile.parts.high[..padded], &tile.others.high[lane..][..padded]];
-    let low = [&tile.parts.low[..padded], &tile.others.low[lane..][..padded]];
-    for first_pair in (0..padded).step_by(TILE_STEP) {
+    clear_found(tile, lane, open, |open, bytes, hits| {
         let tables = tables_of(open);
         if is_zero(&tables) {
-            return;
+            return false;
         }
-        let mut hits = [0; STEPS];
-        // Bit i: whether there are hits in step i.
-        let mut steps = 0u32;
-        for (step, hits) in hits.iter_mut().enumerate() {
-            let at = first_pair + step * LANES;
-            // SAFETY: `at` is a multiple of `LANES` below `padded`, the number of bytes of each side.
-            let (high, low) = unsafe { (options(high, at), options(low, at)) };
-            *hits = lanes_in(&tables, high, low);
-            steps |= u32::from(*hits != 0) << step;
+        for word in 0..TILE_STEP / LANES {
+            let at = word * LANES;
+            hits.enter(word, lanes_in(&tables, options(bytes.high, at), options(bytes.low, at)));
         }
-        // The end of a loop over hits is hard to predict. So one loop clears those of all steps.
-        while steps != 0 {
-            let step = steps.trailing_zeros() as usize;
-            let hit = hits[step];
-            hits[step] = hit & (hit - 1);
-            steps ^= u32::from(hits[step] == 0) << step;
-            let at = first_pair + step * LANES + hit.trailing_zeros() as usize;
-            if at < pairs {
-                let option = usize::from(parts[at] ^ others[at]);
-                if let Some(word) = open.get_mut(option / 64) {
-                    *word &= !(1 << (option % 64));
-                }
-            }
-        }
-    }
+        true
+    });
 }
 
 /// One byte of the options of the pairs from `at` on.
-///
-/// # Safety
-/// Both slices have [`LANES`] bytes from `at` on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn options([parts, others]: [&[u8]; 2], at: usize) -> __m512i {
-    debug_assert!(at + LANES <= parts.len().min(others.len()));
-    // SAFETY: see above; a register has `LANES` bytes.
-    unsafe {
-        let (parts, others) = (parts.as_ptr().add(at), others.as_ptr().add(at));
-        _mm512_xor_si512(_mm512_loadu_si512(parts.cast()), _mm512_loadu_si512(others.cast()))
-    }
+fn options([parts, others]: [&[u8; TILE_STEP]; 2], at: usize) -> __m512i {
+    let [parts, others] = [parts, others].map(|side| {
+        // SAFETY: the slice has as many bytes as a register.
+        unsafe { _mm512_loadu_si512(side[at..at + LANES].as_ptr().cast()) }
+    });
+    _mm512_xor_si512(parts, others)
 }
 
 /// The open values of a page in registers.
