@@ -1,13 +1,15 @@
 //! `grundy values`: print values, read from a run or computed in memory.
 
 use super::number;
-use super::progress::{Meter, means};
+use super::progress::{Meter, means, note};
 use super::source::Source;
 use super::{KernelChoice, Usage, advice};
 use anyhow::Result;
 use grundy::Error;
+use grundy::period::{Continuation, MemorySearch, Theorem};
 use grundy::run::RunReader;
 use grundy::solver::{Solver, SparseSpace};
+use grundy::theory::catalogue::{self, PeriodFact};
 use grundy::theory::definition::{Sequence, for_each_piece};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
@@ -21,12 +23,19 @@ const USUAL: u64 = 100;
 /// Maximum number of values computed in memory, two bytes each.
 const MAX_VALUES: u64 = 1 << 32;
 
+/// Number of values that are computed even if the game is known to be periodic, because that takes no time.
+const FEW: u64 = 1 << 20;
+
+/// Number of values in which the period of a game is searched for of which no period is known.
+const SEARCHED: u64 = 1 << 24;
+
 /// Arguments of `grundy values`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: grundy values kayles\n         \
-                        grundy values kayles 0..1000\n         \
+                        grundy values kayles 0..1000 1e18\n         \
                         grundy values runs/grundy 1e6 7250049\n         \
                         grundy values runs/grundy 0..100 --verify\n\n\
+                        From n = 2^20 on, the values of a game with a proved period follow from that.\n\n\
                         For a run, checks the journal and reads the table as it is; --verify checks the table first.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
@@ -62,8 +71,13 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
         Source::Game(rule) if rule.is_nim() => super::nim::values(&args.ranges, args.json),
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
-            let values = computed(&rule, count, quiet)?;
-            print(&values, args, quiet)
+            match by_period(&rule, count, quiet)? {
+                Some(all) => {
+                    all.require(0, count)?;
+                    print(&all, args, quiet)
+                }
+                None => print(&computed(&rule, count, quiet)?, args, quiet),
+            }
         }
     }
 }
@@ -82,6 +96,45 @@ fn print_first(values: &[u16], json: bool) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// The values of a game for every n, from its period, if fewer than `count` values prove that. `None` for few values.
+fn by_period(rule: &Rule, count: u64, quiet: bool) -> Result<Option<Continuation>> {
+    let needed = if count > FEW { values_for_proof(rule, count) } else { None };
+    let Some(needed) = needed.filter(|&needed| needed < count) else { return Ok(None) };
+    let meter = Meter::new(quiet);
+    super::start_threads(0)?;
+    meter.begin(rule.name(), 0, Some(needed));
+    let mut search = MemorySearch::new(rule, KernelChoice::Auto.method()?);
+    search.until_proved(needed, |n| {
+        meter.at(n);
+        true
+    })?;
+    meter.end();
+    let all = Continuation::of(&search);
+    if let Some(all) = &all {
+        let [period, preperiod, values] = [all.period(), all.preperiod(), search.count()].map(HumanCount);
+        note(&format!(
+            "{rule}: {values} values prove the period {period} from n = {preperiod} on, which gives all others \
+             ('grundy period {}')",
+            advice::quoted(rule.name())
+        ));
+    }
+    Ok(all)
+}
+
+/// A number of values that prove the period of a game, if it is known. If nothing is known of the period, and `count`
+/// values are too many to compute, the number of values in which to search for one; none for codes that repeat, whose
+/// periods no theorem proves.
+fn values_for_proof(rule: &Rule, count: u64) -> Option<u64> {
+    match catalogue::known(rule).period.map(|known| known.fact) {
+        Some(PeriodFact::Periodic { period, preperiod }) => {
+            let length = |theorem: Theorem| theorem.length(rule, preperiod.max(1), period);
+            length(Theorem::P1).or_else(|| length(Theorem::P3)).filter(|&length| length <= MAX_VALUES)
+        }
+        Some(PeriodFact::Searched { .. }) => None,
+        None => (count > MAX_VALUES && rule.largest_heap().is_none()).then_some(SEARCHED),
+    }
 }
 
 /// The usage error for `--verify` without a run.

@@ -16,6 +16,7 @@
 
 pub mod certificate;
 mod compute;
+mod continuation;
 mod depth;
 pub mod exclude;
 mod facts;
@@ -36,6 +37,7 @@ mod watch_state;
 mod waypoints;
 
 pub use compute::{Found, RunSearch, Stopped};
+pub use continuation::Continuation;
 pub use finder::Subject;
 pub use memory_search::MemorySearch;
 pub use preperiod::OffsetCopies;

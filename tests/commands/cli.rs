@@ -150,7 +150,28 @@ fn values_are_printed_one_per_line_in_the_order_of_arguments() {
     fails(1, &["values", dir, "0..1001"], &["1001", "1000 values"]);
     fails(1, &["values", dir, "0..3", "1000"], &["1000 values"]);
     // Larger than the largest possible table.
-    fails(2, &["values", "kayles", "2^60"], &["grundy run"]);
+    fails(2, &["values", "grundy", "2^60"], &["grundy run"]);
+    fails(2, &["values", "lasker", "2^60"], &["grundy run"]);
+}
+
+/// Published periods and preperiods: Kayles 12, 71. By the definition, taking 1, 4 or 10 has period 11 from n = 16 on.
+#[test]
+fn values_beyond_a_proved_period_follow_from_it() {
+    let g = defined("0.77", 200);
+    let far = 12 * 10u64.pow(17);
+    let line = |n: u64| format!("{n} {}\n", g[usize::try_from(n % 12).unwrap() + 96]);
+    let output = output_of(&["values", "kayles", &format!("{far}..{}", far + 30), "1e12"]);
+    assert_eq!(text(&output.stdout), (far..far + 30).chain([10u64.pow(12)]).map(line).collect::<String>());
+    let said = text(&output.stderr);
+    assert!(said.contains("prove the period 12 from n = 71 on"), "{said}");
+    // No period of this game is built in.
+    let taken = defined("sub:1,4,10", 100);
+    assert!((16..89).all(|n| taken[n] == taken[n + 11]) && taken[15] != taken[26]);
+    let far = 11 * 10u64.pow(15) + 5;
+    assert_eq!(stdout_of(&["values", "sub:1,4,10", &far.to_string()]), format!("{far} {}\n", taken[93]));
+    fails(1, &["values", "kayles", "5", "18446744073709551000"], &["9223372036854775808 values"]);
+    // Few values are computed.
+    assert_eq!(text(&output_of(&["values", "kayles", "1000"]).stderr), "");
 }
 
 #[test]
