@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
@@ -70,8 +70,8 @@ class Run:
     last_record  dict, the last record of the journal when the run was opened (docs/FORMAT.md)
 
     The methods that take `start` and `stop` treat G(start) ... G(stop - 1), by default all values.
-    They raise IndexError unless 0 <= start <= stop <= count, Discarded if the run has discarded one
-    of these values, RunError if it went back below `count` meanwhile, and Damage if the files
+    They raise IndexError unless 0 <= start <= stop <= count, Discarded if the result depends on a
+    discarded value, RunError if the run went back below `count` meanwhile, and Damage if the files
     contradict each other.
     """
 
@@ -315,7 +315,8 @@ class Run:
             self._require_kept_each(flat)
         return out.reshape(positions.shape)
 
-    # Facts; the definitions are in find.py
+    # Facts; the definitions are in find.py. The discard summary stands for discarded values where
+    # it suffices, as in `grundy find`; where it does not, the methods raise Discarded.
 
     def zeros(
         self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
@@ -327,7 +328,7 @@ class Run:
         >>> open_run("runs/grundy").zeros()[-3:]
         array([ 929,  932, 1222])
         """
-        return find.zeros(self.chunks(CHUNK, start, stop))
+        return find.zeros(self._blocks_with(range(1), start, stop))
 
     def positions(
         self,
@@ -358,7 +359,8 @@ class Run:
         for wrong in (first, last - 1):
             if not 0 <= wrong < find.VALUES:
                 raise ValueError(f"{wrong} is no nim-value of a run; values are 0 to 65535")
-        return find.positions(self.chunks(CHUNK, start, stop), first, last)
+        blocks = self._blocks_with(range(first, last), start, stop)
+        return find.positions(blocks, first, last)
 
     def records(
         self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
@@ -371,7 +373,12 @@ class Run:
         >>> open_run("runs/grundy").records()[:3].tolist()
         [(0, 0), (3, 1), (5, 2)]
         """
-        return find.records(self.chunks(CHUNK, start, stop))
+        a, b = self._range(start, stop)
+        gone = self._summary_within(a, b)
+        if gone is None:
+            return find.records(self.chunks(CHUNK, a, b))
+        maxima = [(n, np.array([value], np.uint16)) for n, value in gone["maxima"]]
+        return find.records(self._blocks_around(gone, a, b, maxima))
 
     def first(
         self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
@@ -384,7 +391,13 @@ class Run:
         >>> open_run("runs/grundy").first()[:5]
         array([ 0,  3,  5, 13, 18])
         """
-        return find.first(self.chunks(CHUNK, start, stop))
+        a, b = self._range(start, stop)
+        gone = self._summary_within(a, b)
+        if gone is not None:
+            before = find.histogram(self.chunks(CHUNK, a, gone["from"]))
+            if all(v < len(before) and before[v] for v in np.flatnonzero(gone["histogram"])):
+                return find.first(self._blocks_around(gone, a, b))
+        return find.first(self.chunks(CHUNK, a, b))
 
     def histogram(
         self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
@@ -396,7 +409,16 @@ class Run:
         >>> open_run("runs/kayles").histogram()
         array([  1, 249, 247,   4, 169,   1,   4, 164, 161])
         """
-        return find.histogram(self.chunks(CHUNK, start, stop))
+        a, b = self._range(start, stop)
+        gone = self._summary_within(a, b)
+        if gone is None:
+            return find.histogram(self.chunks(CHUNK, a, b))
+        kept = find.histogram(self._blocks_around(gone, a, b))
+        discarded = np.array(gone["histogram"], np.int64)
+        counts = np.zeros(max(len(kept), len(discarded)), np.int64)
+        counts[: len(kept)] += kept
+        counts[: len(discarded)] += discarded
+        return counts
 
     def rares(
         self, start: SupportsIndex = 0, stop: SupportsIndex | None = None
@@ -553,6 +575,36 @@ class Run:
 
     def _range(self, start: SupportsIndex, stop: SupportsIndex | None) -> tuple[int, int]:
         return index.bounds(start, stop, self.count, self.path)
+
+    def _summary_within(self, a: int, b: int) -> Summary | None:
+        """Returns the discard summary if [a, b) contains all discarded values; else None."""
+        summary = self.summary()
+        if summary is None or not a <= summary["from"] < summary["to"] <= b:
+            return None
+        return summary
+
+    def _blocks_around(
+        self, gone: Summary, a: int, b: int, instead: Iterable[find.Block] = ()
+    ) -> Iterator[find.Block]:
+        """Yields the blocks of [a, b), with `instead` in place of the discarded values."""
+        yield from self.chunks(CHUNK, a, max(a, gone["from"]))
+        yield from instead
+        yield from self.chunks(CHUNK, min(gone["to"], b), b)
+
+    def _blocks_with(
+        self, wanted: range, start: SupportsIndex, stop: SupportsIndex | None
+    ) -> Iterator[find.Block]:
+        """Returns the blocks of a range in which the values `wanted` are searched.
+
+        Omits the discarded values if none of them is wanted.
+        """
+        a, b = self._range(start, stop)
+        gone = self.summary()
+        if gone is None or not (a < gone["to"] and gone["from"] < b):
+            return self.chunks(CHUNK, a, b)
+        if any(gone["histogram"][wanted.start : wanted.stop]):
+            return self.chunks(CHUNK, a, b)  # raises Discarded
+        return self._blocks_around(gone, a, b)
 
     def _require_kept(self, a: int, b: int) -> None:
         """Raises Discarded if any of G(a) ... G(b - 1) has been discarded."""

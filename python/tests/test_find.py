@@ -127,23 +127,65 @@ def test_range_outside_the_run_is_an_index_error(tmp_path, question, bounds):
         getattr(run, question)(0, 5.0)
 
 
-@pytest.mark.parametrize("parity", [0, 1])
-def test_rares_of_discarded_values_come_from_the_summary(tmp_path, parity):
-    values = random_values(35, 3000, 300)
-    writer = Writer(tmp_path / "r", values, segment=64, head=256, keep=200, parity=parity)
+def discarding(path, values, parity=0):
+    """Returns a run of 3000 values, and the bounds of the discarded ones."""
+    writer = Writer(path, values, segment=64, head=256, keep=200, parity=parity)
     while writer.count < 3000:
         writer.step(100)
     run = grundy.open_run(writer.path)
     (_, a), (b, _) = run.kept
     assert b - a > 2000
+    return run, a, b
+
+
+@pytest.mark.parametrize("parity", [0, 1])
+def test_rares_of_discarded_values_come_from_the_summary(tmp_path, parity):
+    values = random_values(35, 3000, 300)
+    run, a, b = discarding(tmp_path / "r", values, parity)
     for start, stop in [(0, 3000), (0, a), (a, b), (a + 5, b - 5), (100, b + 1), (b, 3000), (9, 9)]:
         found = run.rares(start, stop).tolist()
         assert found == expected("rares", values, start, stop, (15, 0, parity))
     for question in QUESTIONS[:-1]:
-        with pytest.raises(grundy.Discarded):
-            getattr(run, question)()
         assert getattr(run, question)(0, a).tolist() == expected(question, values, 0, a)
         assert getattr(run, question)(b).tolist() == expected(question, values, b, 3000)
+
+
+def test_summary_stands_for_discarded_values_where_it_suffices(tmp_path):
+    # Values below 8 occur in the first range only, and 333 among discarded values only.
+    values = random_values(39, 3000, 300)
+    values[8:] = np.maximum(values[8:], 8)
+    values[:100] = np.arange(100)
+    values[1000] = 333
+    values[2950] = 444
+    run, a, b = discarding(tmp_path / "r", values)
+    for start, stop in [(0, 3000), (3, 3000), (a, b), (a, 2960), (20, b)]:
+        for question in ["histogram", "records"]:
+            found = getattr(run, question)(start, stop).tolist()
+            assert found == expected(question, values, start, stop), (question, start, stop)
+    for start, stop in [(0, 3000), (a + 5, b - 5), (2, b - 1), (b - 1, 3000)]:
+        assert run.zeros(start, stop).tolist() == expected("zeros", values, start, stop)
+        found = run.positions(2, 5, start=start, stop=stop).tolist()
+        assert found == [(n, int(values[n])) for n in range(start, stop) if 2 <= values[n] < 5]
+        with pytest.raises(grundy.Discarded):
+            run.positions(333, start=start, stop=stop)
+        with pytest.raises(grundy.Discarded):
+            run.positions(5, 9, start=start, stop=stop)
+    for question in ["histogram", "records", "first"]:
+        for start, stop in [(0, b - 1), (a + 1, 3000)]:
+            with pytest.raises(grundy.Discarded):
+                getattr(run, question)(start, stop)
+    with pytest.raises(grundy.Discarded):
+        run.first()  # 333 occurs among discarded values only
+
+
+def test_first_positions_are_known_if_no_value_is_new_among_discarded_ones(tmp_path):
+    values = random_values(40, 3000, 30)
+    values[2950] = 44
+    run, a, b = discarding(tmp_path / "r", values)
+    assert run.first().tolist() == expected("first", values, 0, 3000)
+    assert run.first(5, b).tolist() == expected("first", values, 5, b)
+    with pytest.raises(grundy.Discarded):
+        run.first(a)
 
 
 def test_values_discarded_between_two_blocks_are_refused(tmp_path, monkeypatch):
