@@ -3,13 +3,13 @@
 use super::output::Output;
 use super::progress::{Meter, note};
 use super::source::Source;
-use super::values::{COMPUTED, computed, open};
+use super::values::{COMPUTED, computed, in_pieces, open};
 use super::{Usage, advice, layout, number, parquet_file};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::table::digest::DigestChain;
 use grundy::table::npy_header;
-use grundy::theory::definition::{Prefix, Sequence, for_each_piece};
+use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::io::{IsTerminal, Write};
@@ -141,7 +141,7 @@ fn write_to(output: &Output, values: &Values<'_>, args: &Args, quiet: bool) -> R
 fn comment(values: &Values<'_>) -> Result<String> {
     let Range { start, end } = values.range;
     let mut chain = DigestChain::new();
-    for_each_piece(values.all, start, end, |_, piece| {
+    in_pieces(values.all, start..end, |_, piece| {
         chain.update(piece);
         Ok(())
     })?;
@@ -235,15 +235,10 @@ fn write(values: &Values<'_>, args: &Args, meter: &Meter, out: &mut dyn Write) -
             return parquet_file::write(values.all, &values.range, values.rule.name(), at, out);
         }
     };
-    let mut result = Ok(());
-    for_each_piece(values.all, start, end, |from, piece| {
-        if result.is_ok() {
-            meter.at(from - start);
-            result = rows(out, from, piece);
-        }
-        Ok(())
-    })?;
-    Ok(result?)
+    in_pieces(values.all, start..end, |from, piece| {
+        meter.at(from - start);
+        Ok(rows(out, from, piece)?)
+    })
 }
 
 #[cfg(test)]

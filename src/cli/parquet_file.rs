@@ -5,9 +5,10 @@
 //! than the bits of its value. Each row group is written to memory first, so that memory holds one at a time. The
 //! metadata in the footer name the game, the program, the range and the digest of the values.
 
+use super::values::in_pieces;
 use anyhow::Result;
 use grundy::table::digest::DigestChain;
-use grundy::theory::definition::{Sequence, for_each_piece};
+use grundy::theory::definition::Sequence;
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as Stored};
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -61,17 +62,13 @@ pub(super) fn write(
         }
         numbers.close()?;
         let mut column = group.next_column()?.ok_or_else(column)?;
-        let mut written = Ok(0);
-        for_each_piece(values, from, to, |first, piece| {
-            if written.is_ok() {
-                at(first);
-                chain.update(piece);
-                let piece: Vec<i32> = piece.iter().map(|&value| value.into()).collect();
-                written = column.typed::<Int32Type>().write_batch(&piece, None, None);
-            }
+        in_pieces(values, from..to, |first, piece| {
+            at(first);
+            chain.update(piece);
+            let piece: Vec<i32> = piece.iter().map(|&value| value.into()).collect();
+            column.typed::<Int32Type>().write_batch(&piece, None, None)?;
             Ok(())
         })?;
-        written?;
         column.close()?;
         group.close()?;
         drain(&mut file, out)?;

@@ -2,7 +2,7 @@
 
 use super::number;
 use super::progress::{Meter, means, note};
-use super::source::Source;
+use super::source::{Source, is_slow};
 use super::{KernelChoice, Usage, advice};
 use anyhow::Result;
 use grundy::Error;
@@ -10,7 +10,7 @@ use grundy::period::{Continuation, MemorySearch, Theorem};
 use grundy::run::RunReader;
 use grundy::solver::{Solver, SparseSpace};
 use grundy::theory::catalogue::{self, PeriodFact};
-use grundy::theory::definition::{Sequence, for_each_piece};
+use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::io::{IsTerminal, Write};
@@ -26,8 +26,8 @@ const MAX_VALUES: u64 = 1 << 32;
 /// Number of values that are computed even if the game is known to be periodic, because that takes no time.
 const FEW: u64 = 1 << 20;
 
-/// Number of values in which the period of a game is searched for of which no period is known.
-const SEARCHED: u64 = 1 << 24;
+/// Number of values in which to search for a period, if none is known.
+const SEARCHED: u64 = 1 << 17;
 
 /// Arguments of `grundy values`.
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ const SEARCHED: u64 = 1 << 24;
                         grundy values kayles 0..1000 1e18\n         \
                         grundy values runs/grundy 1e6 7250049\n         \
                         grundy values runs/grundy 0..100 --verify\n\n\
-                        From n = 2^20 on, the values of a game with a proved period follow from that.\n\n\
+                        The values of a game whose period is proved follow from the period, from n = 2^20 to 2^63 - 1.\n\n\
                         For a run, checks the journal and reads the table as it is; --verify checks the table first.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
@@ -71,11 +71,11 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
         Source::Game(rule) if rule.is_nim() => super::nim::values(&args.ranges, args.json),
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
+            if count > Continuation::LENGTH {
+                return Err(Usage("the largest n of a game is 2^63 - 1".into()).into());
+            }
             match by_period(&rule, count, quiet)? {
-                Some(all) => {
-                    all.require(0, count)?;
-                    print(&all, args, quiet)
-                }
+                Some(all) => print(&all, args, quiet),
                 None => print(&computed(&rule, count, quiet)?, args, quiet),
             }
         }
@@ -103,9 +103,15 @@ fn by_period(rule: &Rule, count: u64, quiet: bool) -> Result<Option<Continuation
     let needed = if count > FEW { values_for_proof(rule, count) } else { None };
     let Some(needed) = needed.filter(|&needed| needed < count) else { return Ok(None) };
     let meter = Meter::new(quiet);
+    let method = KernelChoice::Auto.method()?;
     super::start_threads(0)?;
+    meter.introduce(format!(
+        "searching for the period in the first {} values ({})",
+        HumanCount(needed),
+        means(rule, method.name(), rayon::current_num_threads())
+    ));
     meter.begin(rule.name(), 0, Some(needed));
-    let mut search = MemorySearch::new(rule, KernelChoice::Auto.method()?);
+    let mut search = MemorySearch::new(rule, method);
     search.until_proved(needed, |n| {
         meter.at(n);
         true
@@ -123,17 +129,21 @@ fn by_period(rule: &Rule, count: u64, quiet: bool) -> Result<Option<Continuation
     Ok(all)
 }
 
+/// What is known of the period of a game.
+fn known_period(rule: &Rule) -> Option<PeriodFact> {
+    catalogue::known(rule).period.map(|known| known.fact)
+}
+
 /// A number of values that prove the period of a game, if it is known. If nothing is known of the period, and `count`
-/// values are too many to compute, the number of values in which to search for one; none for codes that repeat, whose
-/// periods no theorem proves.
+/// values are too many to compute, the number of values in which to search for one, unless they take long.
 fn values_for_proof(rule: &Rule, count: u64) -> Option<u64> {
-    match catalogue::known(rule).period.map(|known| known.fact) {
+    match known_period(rule) {
         Some(PeriodFact::Periodic { period, preperiod }) => {
             let length = |theorem: Theorem| theorem.length(rule, preperiod.max(1), period);
             length(Theorem::P1).or_else(|| length(Theorem::P3)).filter(|&length| length <= MAX_VALUES)
         }
         Some(PeriodFact::Searched { .. }) => None,
-        None => (count > MAX_VALUES && rule.largest_heap().is_none()).then_some(SEARCHED),
+        None => (count > MAX_VALUES && !is_slow(rule)).then_some(SEARCHED),
     }
 }
 
@@ -166,14 +176,9 @@ pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>>
 
 /// [`computed`], with the sparse space in use after the last value.
 pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Result<(Vec<u16>, SparseSpace)> {
+    rule.check_heap(count.saturating_sub(1))?;
     if count > MAX_VALUES {
-        let text = format!(
-            "{} values are too many to compute in memory (at most 2^32); 'grundy run {} --to {count}' computes them on \
-             disk",
-            HumanCount(count),
-            advice::quoted(rule.name())
-        );
-        return Err(Usage(text).into());
+        return Err(Usage(too_many(rule, count)).into());
     }
     let meter = Meter::new(quiet);
     let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
@@ -197,6 +202,21 @@ pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Resul
     Ok((values, solver.space()))
 }
 
+/// The usage error for more than [`MAX_VALUES`] values.
+fn too_many(rule: &Rule, count: u64) -> String {
+    let instead = match known_period(rule) {
+        Some(PeriodFact::Periodic { period, preperiod }) => {
+            let [period, preperiod] = [period, preperiod].map(HumanCount);
+            format!("they have period {period} from n = {preperiod} on, so smaller n have the same values")
+        }
+        _ => {
+            let game = advice::quoted(rule.name());
+            format!("no period of {rule} is known; 'grundy run {game} --to {count}' computes them on disk")
+        }
+    };
+    format!("{} values are too many to compute in memory (at most 2^32); {instead}", HumanCount(count))
+}
+
 /// Prints the values of the ranges, one per line.
 fn print(values: &dyn Sequence, args: &Args, quiet: bool) -> Result<()> {
     // No progress between values on the same terminal.
@@ -214,15 +234,32 @@ fn print(values: &dyn Sequence, args: &Args, quiet: bool) -> Result<()> {
 
 /// Writes the values of a range, one per line; `see` receives the first n of each piece.
 fn lines(values: &dyn Sequence, range: Range<u64>, json: bool, out: &mut dyn Write, see: impl Fn(u64)) -> Result<()> {
-    let mut result = Ok(());
-    for_each_piece(values, range.start, range.end, |from, piece| {
-        if result.is_ok() {
-            see(from);
-            result = (from..).zip(piece).try_for_each(|(n, v)| {
-                if json { writeln!(out, "{{\"n\":{n},\"value\":{v}}}") } else { writeln!(out, "{n} {v}") }
-            });
-        }
-        Ok(())
-    })?;
-    Ok(result?)
+    in_pieces(values, range, |from, piece| {
+        see(from);
+        Ok((from..).zip(piece).try_for_each(|(n, v)| {
+            if json { writeln!(out, "{{\"n\":{n},\"value\":{v}}}") } else { writeln!(out, "{n} {v}") }
+        })?)
+    })
+}
+
+/// Calls `work(n, values)` with the values of consecutive pieces of a range, 2^16 at a time, up to its first error.
+///
+/// # Errors
+/// Any error of reading `values`, and the first error of `work`.
+pub(super) fn in_pieces(
+    values: &dyn Sequence,
+    range: Range<u64>,
+    mut work: impl FnMut(u64, &[u16]) -> Result<()>,
+) -> Result<()> {
+    /// Number of values in a piece.
+    const PIECE: u64 = 1 << 16;
+    let mut piece = Vec::new();
+    let mut n = range.start;
+    while n < range.end {
+        piece.resize(usize::try_from(PIECE.min(range.end - n))?, 0);
+        values.read(n, &mut piece)?;
+        work(n, &piece)?;
+        n += piece.len() as u64;
+    }
+    Ok(())
 }
