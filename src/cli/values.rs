@@ -8,7 +8,7 @@ use anyhow::Result;
 use grundy::Error;
 use grundy::period::{Continuation, MemorySearch, Theorem};
 use grundy::run::RunReader;
-use grundy::solver::{Solver, SparseSpace};
+use grundy::solver::{Method, Solver, SparseSpace};
 use grundy::theory::catalogue::{self, PeriodFact};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
@@ -102,15 +102,8 @@ fn print_first(values: &[u16], json: bool) -> Result<()> {
 fn by_period(rule: &Rule, count: u64, quiet: bool) -> Result<Option<Continuation>> {
     let needed = if count > FEW { values_for_proof(rule, count) } else { None };
     let Some(needed) = needed.filter(|&needed| needed < count) else { return Ok(None) };
-    let meter = Meter::new(quiet);
-    let method = KernelChoice::Auto.method()?;
-    super::start_threads(0)?;
-    meter.introduce(format!(
-        "searching for the period in the first {} values ({})",
-        HumanCount(needed),
-        means(rule, method.name(), rayon::current_num_threads())
-    ));
-    meter.begin(rule.name(), 0, Some(needed));
+    let work = format!("searching for the period in the first {} values", HumanCount(needed));
+    let (meter, method) = begin(rule, needed, quiet, &work)?;
     let mut search = MemorySearch::new(rule, method);
     search.until_proved(needed, |n| {
         meter.at(n);
@@ -180,16 +173,8 @@ pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Resul
     if count > MAX_VALUES {
         return Err(Usage(too_many(rule, count)).into());
     }
-    let meter = Meter::new(quiet);
+    let (meter, method) = begin(rule, count, quiet, &format!("computing {} values in memory", HumanCount(count)))?;
     let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
-    let method = KernelChoice::Auto.method()?;
-    super::start_threads(0)?;
-    meter.introduce(format!(
-        "computing {} values in memory ({})",
-        HumanCount(count),
-        means(rule, method.name(), rayon::current_num_threads())
-    ));
-    meter.begin(rule.name(), 0, Some(count));
     let mut values = Vec::new();
     // Reserve all memory now, so that a shortage is reported before any work is done.
     values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
@@ -200,6 +185,17 @@ pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Resul
     })?;
     meter.end();
     Ok((values, solver.space()))
+}
+
+/// Starts the threads that compute `count` values, and a meter, which names the work and what it uses.
+fn begin(rule: &Rule, count: u64, quiet: bool, work: &str) -> Result<(Meter, Method)> {
+    let meter = Meter::new(quiet);
+    let method = KernelChoice::Auto.method()?;
+    super::start_threads(0)?;
+    let means = means(rule, method.name(), rayon::current_num_threads());
+    meter.introduce(format!("{work} ({means})"));
+    meter.begin(rule.name(), 0, Some(count));
+    Ok((meter, method))
 }
 
 /// The usage error for more than [`MAX_VALUES`] values.

@@ -113,7 +113,7 @@ fn drain(mut pipe: ChildStdout, fast: Arc<AtomicBool>) {
 
 /// A command whose output is read so slowly that it shows progress; with the flag that ends this.
 fn slow(width: u16) -> (Terminal, Arc<AtomicBool>) {
-    let mut terminal = Terminal::start(width, &["values", "kayles", "0..3e6"], Some(Stdio::piped()));
+    let mut terminal = Terminal::start(width, &["values", "grundy", "0..3e6"], Some(Stdio::piped()));
     let fast = Arc::new(AtomicBool::new(false));
     drain(terminal.child.stdout.take().unwrap(), Arc::clone(&fast));
     assert!(terminal.shows(is_complete), "{width}: it ended");
