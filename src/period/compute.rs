@@ -1,6 +1,7 @@
 //! Computes a sequence in a run directory until its period is proved.
 //!
-//! The lengths at which the period is searched for are those of a search in memory ([`super::memory_search`]).
+//! The first search is at 2^20 values, or at the length of the table if that is greater. The next ones are at the
+//! lengths of a search in memory ([`super::memory_search`]), until the run discards values.
 //!
 //! Invariant: every value of a run directory that a search reads was computed by this process, or hashed by it and
 //! compared with the journal, before the search read it. [`Run`] does so when it resumes; values that are searched
@@ -80,8 +81,8 @@ struct Watching<'a> {
     stop: &'a AtomicBool,
     /// The stop flag of the caller.
     outer: &'a AtomicBool,
-    /// Whether this process has verified all values that were stored before.
-    is_verified: bool,
+    /// Number of first values that this process has verified or computed; all, once a run has started.
+    verified: u64,
     /// Number of values verified, and number of values to verify, as of the last event.
     rehashed: (u64, u64),
     /// End of the previous run of this search; `None` during the first.
@@ -102,7 +103,7 @@ impl Observer for Watching<'_> {
     }
 
     fn started(&mut self, rule: &Rule, from: u64, _: Option<u64>) {
-        self.is_verified = true;
+        self.verified = u64::MAX;
         self.forget(rule);
         // The run has just re-hashed these values, so the watch may read them. It starts from the saved state, not
         // from what it saw before a failed check.
@@ -174,7 +175,7 @@ impl<'a> Watching<'a> {
             to: search.options.to,
             stop,
             outer,
-            is_verified: false,
+            verified: 0,
             rehashed: (0, 0),
             previous_run_ended: None,
             shows_search: false,
@@ -205,20 +206,25 @@ impl<'a> Watching<'a> {
             outcome => outcome?.stopped,
         };
         self.previous_run_ended = Some(Instant::now());
-        if stopped && !self.is_verified {
+        if stopped && self.verified == 0 {
             return Ok(None);
         }
         let view = RunReader::open(self.dir)?;
+        if stopped && self.verified < view.len() {
+            return Ok(None); // another process has written more values
+        }
         view.check_suspect()?;
         Ok(Some(view))
     }
 
     /// Verifies all stored values and opens the run; `None` when the stop flag was set before the end.
     fn verify(&mut self) -> Result<Option<RunReader>> {
-        verify::verified(self.dir, |done, of| {
+        let verified = verify::verified(self.dir, |done, of| {
             self.rehashed(done, of);
             !self.outer.load(Ordering::Relaxed)
-        })
+        })?;
+        self.verified = verified.as_ref().map_or(self.verified, |view| view.len());
+        Ok(verified)
     }
 }
 
@@ -341,7 +347,8 @@ impl RunSearch<'_> {
     }
 
     /// Computes values again to find the least preperiod of a period proved by P4, and the facts of a certificate, when
-    /// earlier values are discarded. Returns false when the stop flag ended the computation.
+    /// earlier values are discarded. After another proof it computes nothing, and the preperiod stays a bound. Returns
+    /// false when the stop flag ended the computation.
     fn compute_again(&self, view: &RunReader, finding: &mut Finding, watching: &mut Watching<'_>) -> Result<bool> {
         let Some(repeat) = finding.repeat.as_mut() else { return Ok(true) };
         let Some(proof) = &mut repeat.proof else { return Ok(true) };
@@ -388,9 +395,9 @@ impl RunSearch<'_> {
         Ok(true)
     }
 
-    /// What the waypoints of a run show about a period; the outer `None` if there are none, or they do not suffice, and
-    /// the inner one if `go_on` returned false. `go_on` receives the number of values done and an estimate of those to
-    /// do.
+    /// What the waypoints of a run show about a period. `None`: there are no waypoints, or they do not suffice.
+    /// `Some(None)`: `go_on` ended the computation. `go_on` receives the number of values done and an estimate of those
+    /// to do.
     ///
     /// # Errors
     /// Errors of the solver and of reading the run; [`Error::Differs`], [`Error::OptionsDiffer`] and [`Error::Flipped`]

@@ -170,12 +170,13 @@ impl<'a> Subject<'a> {
             return Ok(None);
         }
         let last_rare = known.last_rare();
-        if self.space == SparseSpace::NONE || !solver::may_be_sparse(rule, self.method) || p >= count {
+        if self.space == SparseSpace::NONE || !solver::may_be_sparse(rule, self.method) || p == 0 || p >= count {
             return Ok(None);
         }
-        // Far enough after n0 for a window of the usual witness depth.
+        // One lookback beyond n0, and beyond the lookback itself: enough for a window unless a witness is deeper than
+        // the solver usually searches.
         let usual = solver::lookback(rule, last_rare);
-        let from = (n0.max(usual) + usual + rule.max_difference()).min(count - p);
+        let from = n0.max(usual).saturating_add(usual.saturating_add(rule.max_difference())).min(count - p);
         let to = from + p;
         let rare_positions = known.rare_positions.len() as u64;
         let mut window = PeriodWindow { from, to, space: self.space, rare_positions, last_rare, depth: 0 };
@@ -195,8 +196,8 @@ impl<'a> Subject<'a> {
         Ok(Some(Proof { theorem: Theorem::P4, from, length: to, window: Some(window), least: Vec::new() }))
     }
 
-    /// Proves the period by P4 alone, for values that repeat with `p` from `n0` on; `None` when the premises of P4
-    /// are not met.
+    /// Proves the period by P4 alone, for values that repeat with `p` > 0 from `n0` on; `None` when the premises of P4
+    /// are not met, or `p` is 0.
     ///
     /// # Errors
     /// As [`Subject::find`].

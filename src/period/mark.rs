@@ -9,8 +9,8 @@ pub(super) const NEEDLE: usize = 64;
 /// The window before n1, and what is known about the values since.
 pub(super) struct Mark {
     pub(super) n1: u64,
-    /// How the values since n1 were proved; its `depth` bounds the smaller parts of their witnesses, pairs of two rare
-    /// parts aside ([`theorems`](super::theorems)).
+    /// How the values since n1 were proved; its `depth` bounds the smaller parts of their witnesses, not counting
+    /// pairs of two rare parts ([`theorems`](super::theorems)).
     pub(super) proof: ProofSummary,
     /// The values before n1.
     pub(super) window: Vec<u16>,

@@ -101,8 +101,7 @@ impl MemorySearch {
         self.finding.as_ref().is_some_and(|finding| finding.status() == Status::Proved)
     }
 
-    /// Why no further value can be computed, once a look has found that: [`Error::ValueTooLarge`] or
-    /// [`Error::Unlisted`].
+    /// The error that ended the computation of values, if one did: [`Error::ValueTooLarge`] or [`Error::Unlisted`].
     #[must_use]
     pub fn end(&self) -> Option<&Error> {
         self.end.as_ref()

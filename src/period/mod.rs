@@ -8,7 +8,8 @@
 //! p; for each f there is then an n >= n0 with G(n + p/f) != G(n). n0 is the least preperiod if it is 0 or
 //! G(n0 - 1 + p) != G(n0 - 1). Both are looked up in the values.
 //!
-//! String matching finds the candidates for p in one linear pass, and needs no memory beside the table.
+//! String matching finds the candidates for p in one linear pass. It needs no memory beside a table of bytes; beside
+//! other tables it needs one byte per value, rarely three.
 //! `data/results/periods.md` states what each of the published periods took.
 //!
 //! Invariant: what is called proved follows from one of the theorems and from values that were compared. A
@@ -97,8 +98,8 @@ pub struct Repeat {
     /// n0, the last exception + 1. When values are discarded and no retained value after them is an exception, the
     /// first n after the discarded ones; for a period found by a watch, n1.
     pub preperiod: u64,
-    /// Whether `preperiod` is the least; false only when values before it are discarded and were not computed again
-    /// ([`OffsetCopies`]).
+    /// Whether `preperiod` is the least. It is only a bound when values before it are discarded, or a watch found the
+    /// period, and these values were not computed again ([`OffsetCopies`]).
     pub exact: bool,
     /// The increase per period: 0 for a period, greater for an arithmetic-periodic sequence, which is only ever
     /// observed.
@@ -117,12 +118,13 @@ pub struct Finding {
     pub count: u64,
     /// The largest value.
     pub max_value: u16,
-    /// The shortest end of the sequence, in values, of which the search found that it does not occur earlier; `None`
-    /// when there are too few values to find one.
+    /// Number of values of the shortest end that the search tried and that does not occur earlier; `None` when each end
+    /// occurs earlier, or there are too few values.
     pub unseen_end: Option<u64>,
     /// First n searched: 0, or the end of the discarded values.
     pub start: u64,
-    /// What two copies of the sequence, one period apart, showed about discarded values; `None` when none are needed.
+    /// What two copies of the sequence, one period apart, showed about discarded values; `None` when none were
+    /// computed.
     pub copies: Option<OffsetCopies>,
 }
 

@@ -1,11 +1,10 @@
 //! Finds the least preperiod of a sequence of which only the last values are retained.
 //!
-//! A run that discards values finds its period p when a window recurs ([`super::watch`]), and P4 of [`super`] proves
-//! that p holds from some n1 on. Which of the values before n1 belong to the period can no longer be read. So the
-//! sequence is computed twice more, as two copies side by side and p apart: the last n < n1 with G(n) != G(n + p) is
-//! the last exception, and n + 1 is the least preperiod. That takes as long as computing n1 + n2 values, where
-//! n2 = n1 + p, and the memory of two short runs: each copy retains the first values and the last ones,
-//! as the run did.
+//! A run that discards values finds its period p when a window recurs ([`super::watch`]), and P4 of
+//! [`super::theorems`] proves that p holds from some n1 on. The values before n1 are discarded, so they do not tell
+//! where the period begins. So the sequence is computed twice more, as two copies side by side and p apart: the last
+//! n < n1 with G(n) != G(n + p) is the last exception, and n + 1 is the least preperiod. That takes as long as
+//! computing n1 + n2 values, where n2 = n1 + p, and the memory for the first values and the last ones, twice.
 //!
 //! The front copy receives all values below n2. So it counts the facts that a certificate states about them. For each
 //! prime factor f of p it also searches for an n with G(n) != G(n + p/f) among the W before n1, which belong to the

@@ -4,8 +4,8 @@
 //! with the first values of the run, which its journal covers, and a waypoint, which contains its own hash. Before
 //! values are returned, the computation goes on to the end of their segment, where the values computed must have the
 //! digest that the journal states ([`SegmentCheck`]). Waypoints lie at segment boundaries
-//! ([`STRIDE`](super::waypoints::STRIDE) is a multiple of [`SEGMENT`](crate::table::digest::SEGMENT)), so digests cover
-//! all values computed, up to the last digest of the journal. Where the computation passes another waypoint, the values
+//! ([`STRIDE`](super::waypoints::STRIDE) is a multiple of [`SEGMENT`](crate::table::digest::SEGMENT)), so each segment
+//! whose digests at both ends are known is checked. Where the computation passes another waypoint, the values
 //! must be those of that waypoint. The memory of the solver is compared with its state at creation.
 
 use super::offset_copy::OffsetCopy;

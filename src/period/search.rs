@@ -8,8 +8,8 @@
 //! values are compared, so no shift is reported wrongly. After [`TRIES`] shifts at which the bytes repeat and the
 //! values do not, the search starts again on whole values.
 //!
-//! The choice of h: with h = N/2 the theorems of [`super`] apply most often. A shorter end, down to N/16, suffices
-//! for an observation, and a few thousand values suffice for the window theorem. A shift of a long end is also a
+//! The choice of h: with h = N/2 the theorems of [`super::theorems`] apply most often. A shorter end, down to N/16,
+//! suffices for an observation, and one lookback of the solver for the window theorem. A shift of a long end is also a
 //! shift of each shorter end, so the search begins with the shortest end, and usually ends there because nothing
 //! repeats.
 

@@ -1,10 +1,11 @@
 //! Watches a run for a period, when the run retains only its last values.
 //!
 //! As in Brent's cycle detection (*An improved Monte Carlo factorization algorithm*, BIT 20, 1980), the watch
-//! remembers the last values before some n1, a power of two, and compares every later end of the sequence with this
-//! window. At the next power of two it replaces the window. When the W values before n2 equal those before n1, and no
-//! rare position and no deep witness occurred in between, P4 of [`super`] proves that n2 - n1 is a period from n1 on.
-//! It is the least period: a smaller one would have shown the same window sooner.
+//! remembers the last values before some n1, its window, and compares every later end of the sequence with it. It
+//! takes a window as soon as there are enough values, and replaces it at each power of two. When the W values before n2
+//! equal those before n1, no rare position occurred in between, and n1 and the window are large enough for the depth of
+//! the witnesses, P4 of [`super::theorems`] proves that n2 - n1 is a period from n1 on. It is the least period: a
+//! smaller one would have shown the same window sooner. Without a sparse space there is no window.
 //!
 //! The cost is a copy of the values, and a search for the last [`NEEDLE`] values of the window among them. When a run
 //! is stopped, its window is saved ([`super::watch_state`]). A run that was killed takes a new window when it is
@@ -14,7 +15,7 @@
 
 use super::mark::{Mark, NEEDLE};
 use super::{PeriodWindow, Proof, Repeat, Theorem, watch_state};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::run::{ProofSummary, RunReader};
 use crate::solver::{self, SparseSpace};
 use crate::theory::definition::Sequence;
@@ -51,16 +52,21 @@ impl Watch {
     /// Creates a watch that continues where a run was stopped, from the saved state.
     ///
     /// # Errors
-    /// Errors of reading the last values.
+    /// [`Error::Memory`], and errors of reading the last values.
     pub(super) fn resume(rule: &Rule, dir: &Path, view: &RunReader) -> Result<Watch> {
         let end = view.len();
-        let mut watch = Watch::new(rule);
+        let mut watch = Watch { end, ..Watch::new(rule) };
+        if view.space() == SparseSpace::NONE {
+            return Ok(watch);
+        }
         let wide = solver::lookback(rule, view.contents.last.last_rare);
         // Far enough back to find again a period that was found just before the stop.
         let start = end.saturating_sub(wide.saturating_mul(2).saturating_add(SEEN_AGAIN)).max(view.discarded().end);
-        watch.recent = vec![0; index(end - start)];
+        let length = index(end - start);
+        let bytes = 2 * (end - start);
+        watch.recent.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the last values", bytes })?;
+        watch.recent.resize(length, 0);
         view.read(start, &mut watch.recent)?;
-        watch.end = end;
         watch.mark = watch_state::read(dir, view);
         watch.compare(watch.recent.len());
         Ok(watch)
@@ -85,6 +91,10 @@ impl Watch {
             self.mark = None;
         }
         self.end = from;
+        if proof.space == SparseSpace::NONE {
+            (self.recent, self.mark, self.end) = (Vec::new(), None, from + values.len() as u64);
+            return;
+        }
         let wide = solver::lookback(&self.rule, proof.last_rare);
         if let Some(mark) = &mut self.mark {
             mark.proof.depth = mark.proof.depth.max(proof.depth);
@@ -104,7 +114,7 @@ impl Watch {
             }
             self.compare(piece.len());
             let due = self.mark.is_none() || self.end == next;
-            if proof.space != SparseSpace::NONE && due && proof.last_rare < self.end && self.found.is_none() {
+            if due && proof.last_rare < self.end && self.found.is_none() {
                 self.mark(wide, proof);
             }
         }

@@ -35,7 +35,7 @@ struct Line {
     count: u64,
     /// Digest of these values.
     digest: String,
-    /// The n1 of [`Mark`], as the fields below; the file's values are the window before n1.
+    /// This field and the next three are those of [`Mark`] and its `proof`. The values after this line are its window.
     n1: u64,
     rares: u64,
     last_rare: u64,

@@ -112,8 +112,8 @@ pub struct Work {
     pub audited: u64,
     /// Number of new largest values proved by comparing all pairs of parts.
     pub proved_maxima: u64,
-    /// The largest smaller part of any witness since [`Solver::take_depth`], pairs with a rare part aside; 0 where no
-    /// witness was searched.
+    /// The largest smaller part of any witness since [`Solver::take_depth`], not counting pairs of two rare parts; 0
+    /// where no witness was searched.
     pub depth: u64,
 }
 

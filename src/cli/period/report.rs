@@ -142,11 +142,16 @@ impl Report<'_> {
                 HumanCount(*period),
                 HumanCount(end.saturating_sub(1))
             )?,
-            _ => writeln!(
-                f,
-                "  proved by {by}, from {preperiod} on; the values that determine the preperiod have been freed \
-                 ('grundy period {rule} --dir DIR' computes them again)"
-            )?,
+            _ => {
+                write!(
+                    f,
+                    "  proved by {by}, from {preperiod} on; the values that determine the preperiod have been freed"
+                )?;
+                if proof.window.is_some() {
+                    write!(f, " ('grundy period {rule} --dir DIR' computes them again)")?;
+                }
+                writeln!(f)?;
+            }
         }
         match proof.window {
             Some(w) => writeln!(

@@ -37,6 +37,40 @@ fn period_is_forgotten_with_the_values_that_showed_it() {
     }
 }
 
+/// Sets the stop flag when a run verifies its table after the search has verified it.
+struct StopsLate<'a> {
+    stop: &'a AtomicBool,
+    was_opened: bool,
+}
+
+impl Observer for StopsLate<'_> {
+    fn opened(&mut self, _: &Opening<'_>) {
+        self.was_opened = true;
+    }
+
+    fn rehashed(&mut self, _: u64, _: u64) {
+        self.stop.fetch_or(self.was_opened, Ordering::Relaxed);
+    }
+}
+
+/// A table with more values than the first goal is verified and searched. Then the run is resumed, which verifies it
+/// again.
+#[test]
+fn a_stop_during_a_later_verification_keeps_what_was_found() {
+    let rule: Rule = "grundy".parse().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let dir = &home.path().join("run");
+    let count = FIRST_LOOK_ON_DISK + 1;
+    Run::builder(&rule, dir).to(count).run().unwrap();
+    let options = Options { to: Some(4 * count), ..Options::default() };
+    let search = RunSearch { rule: &rule, dir, options: &options, certify: false };
+    let stop = AtomicBool::new(false);
+    let found = search.compute_until_proved(&mut StopsLate { stop: &stop, was_opened: false }, &stop).unwrap();
+    assert!(stop.load(Ordering::Relaxed), "the run verifies the table again");
+    let Found::Searched { finding, stopped, .. } = found else { panic!("{found:?}") };
+    assert_eq!((finding.count, stopped), (count, Some(Stopped::Searching)));
+}
+
 /// One flipped bit in a copy would move the preperiod: here that of .16, 105351 (published).
 #[test]
 fn copies_that_contradict_the_run_are_refused() {

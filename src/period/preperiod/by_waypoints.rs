@@ -1,16 +1,16 @@
 //! Finds the least preperiod from the waypoints of a run, in a small part of the time that two whole copies take.
 //!
-//! Only waypoints k <= n1 that are as far out as P4 requires of n1 are used ([`PeriodWindow::is_placed`]). No position
-//! from k on is rare: none was found up to n2, and P4 covers the later ones. So if the W values before k equal those
-//! before k + p, where p is the period that P4 ([`crate::period::theorems`]) has proved, then G(n + p) = G(n) for all
-//! n >= k: a common value is the least common one that is not an option, which the W values before decide; no witness
+//! Only waypoints w <= n1 are used that satisfy the conditions of P4 for n1 ([`PeriodWindow::is_placed`]). No position
+//! from w on is rare: none was found up to n2, and P4 covers the later ones. So if the W values before w equal those
+//! before w + p, where p is the period that P4 ([`crate::period::theorems`]) has proved, then G(n + p) = G(n) for all
+//! n >= w: a common value is the least common one that is not an option, which the W values before decide; no witness
 //! is needed (proof of P4). So once the values before some waypoint agree with those p later, the values before every
 //! later waypoint do. A binary search finds two adjacent waypoints before which they differ and agree, respectively.
 //! The values between these two are then compared with those p later; the last difference is the last exception.
 //!
 //! The binary search compares saved values with values computed from the nearest waypoint before them. The comparison
-//! begins one waypoint earlier than it must, or at 0 if there is none, so that its computation arrives at both
-//! waypoints, where it must agree with the saved values ([`Retrace`]). Its result must agree with the binary search.
+//! begins at the waypoint before the two, or at 0 if there is none. So it also computes the values before each of them,
+//! which must equal the saved ones ([`Retrace`]). Its result must agree with the binary search.
 
 use super::differences::Differences;
 use super::{OffsetCopies, WindowProof};
@@ -24,16 +24,16 @@ use std::ops::Range;
 /// Number of values compared at once.
 const AT_ONCE: usize = 1 << 20;
 
-/// Two places of a run.
-struct Halves<'a, F> {
-    /// Values before n1.
+/// Computes values at n and at n + p.
+struct TwoPlaces<'a, F> {
+    /// Values at n.
     back: Retrace<'a>,
-    /// Later values.
+    /// Values at n + p.
     front: Retrace<'a>,
     go_on: F,
 }
 
-impl<F: FnMut(u64) -> bool> Halves<'_, F> {
+impl<F: FnMut(u64) -> bool> TwoPlaces<'_, F> {
     /// The n in `range` with G(n) != G(n + p); `None` when it was stopped.
     fn differences(&mut self, range: Range<u64>, p: u64) -> Result<Option<Differences>> {
         let mut differences = Differences::default();
@@ -84,7 +84,7 @@ impl WindowProof<'_> {
             done += computed;
             go_on(done)
         };
-        let mut halves = Halves { back: Retrace::new(run), front: Retrace::new(run), go_on };
+        let mut places = TwoPlaces { back: Retrace::new(run), front: Retrace::new(run), go_on };
         let is_placed = |n: u64| n <= n1 && PeriodWindow { from: n, to: n + p, ..self.window }.is_placed(self.rule);
         let waypoints: Vec<u64> = run.positions.iter().copied().filter(|&n| is_placed(n)).collect();
         // The values before waypoint `differing - 1` differ from those p later, and those before waypoint `agreeing`
@@ -94,20 +94,20 @@ impl WindowProof<'_> {
             let middle = usize::midpoint(differing, agreeing);
             let n = waypoints[middle];
             let later = n + p - width..n + p;
-            let Some(later) = halves.front.values(later, &mut halves.go_on)? else { return Ok(None) };
+            let Some(later) = places.front.values(later, &mut places.go_on)? else { return Ok(None) };
             if run.saved(n, width)? == later { agreeing = middle } else { differing = middle + 1 }
         }
         let differs_from = differing.checked_sub(1).map(|last| waypoints[last] - width);
         let agrees_from = waypoints.get(agreeing).copied().unwrap_or(n1) - width;
         let from = differing.checked_sub(2).map_or(0, |before| waypoints[before].min(waypoints[before + 1] - width));
         let to = agrees_from + width;
-        let Some(differences) = halves.differences(from..to, p)? else { return Ok(None) };
+        let Some(differences) = places.differences(from..to, p)? else { return Ok(None) };
         differences.require_none_from(agrees_from, p)?;
         let preperiod = differences.preperiod();
         if let Some(from) = differs_from.filter(|&from| preperiod <= from) {
             return Err(Error::Flipped { what: "a value computed again", from, to });
         }
-        let Some(least) = halves.least(n1 - width..n1, p)? else { return Ok(None) };
+        let Some(least) = places.least(n1 - width..n1, p)? else { return Ok(None) };
         let exceptions = (from == 0 && preperiod <= p).then_some((differences.count, differences.first));
         let proof = Proof { least, ..self.proof.clone() };
         Ok(Some(OffsetCopies { preperiod, exceptions, counted, proof }))

@@ -19,6 +19,7 @@ fn two_copies_show_the_same_facts_as_the_whole_table() {
         let (space, _) = Histogram::of(&all).unwrap().best_space(&rule);
         let freed = SequenceStats::default();
         let subject = Subject { rule: &rule, method, space, values: &all, freed: &freed };
+        assert_eq!(subject.prove_by_window(n0, 0).unwrap(), None);
         let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
         // A period from some n1 on is one from a later n1 on; before this one both copies have dropped values.
         let proof = Proof { length: 800_000 + p, ..proof };

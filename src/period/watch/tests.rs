@@ -96,6 +96,23 @@ fn window_survives_a_stop_but_not_a_gap_or_an_altered_file() {
     assert!(late.mark.is_none() && late.recent.len() as u64 >= solver::lookback(&rule, view.contents.last.last_rare));
 }
 
+/// The solver of a game without splits needs few values, so the watch must not hold all of them.
+#[test]
+fn nothing_is_remembered_without_a_sparse_space() {
+    let rule: Rule = ".333".parse().unwrap();
+    let proof = ProofSummary { space: SparseSpace::NONE, rares: 0, last_rare: 0, depth: 0 };
+    let mut watch = Watch::new(&rule);
+    for from in (0..5000).step_by(1000) {
+        watch.see(from, &[1; 1000], &proof);
+        assert!(watch.recent.is_empty() && watch.mark.is_none() && watch.end == from + 1000);
+    }
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("run");
+    Run::builder(&rule, &dir).to(3000).run().unwrap();
+    let watch = Watch::resume(&rule, &dir, &RunReader::open(&dir).unwrap()).unwrap();
+    assert!(watch.recent.is_empty() && watch.end == 3000);
+}
+
 /// A window that recurs proves nothing after a rare position or with deep witnesses, nor does one that differs in
 /// a value.
 #[test]
