@@ -23,7 +23,7 @@ const USUAL: u64 = 100;
 /// Maximum number of values computed in memory, two bytes each.
 const MAX_VALUES: u64 = 1 << 32;
 
-/// Number of values that are computed even if the game is known to be periodic, because that takes no time.
+/// Maximum number of values that are computed from all earlier ones although the period of the game is known.
 const FEW: u64 = 1 << 20;
 
 /// Number of values in which to search for a period, if none is known.
