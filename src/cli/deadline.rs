@@ -1,6 +1,6 @@
 //! `--for` and `--until`: stop a command cleanly at a time, as a signal does.
 
-use super::number;
+use super::duration;
 use super::progress::{Meter, local};
 use anyhow::{Context, Result};
 use jiff::civil::{DateTime, Time};
@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Deadline {
     /// Stop cleanly after this time, as on Ctrl-C, with exit status 130; for example 90s, 30m, 8h, 2days.
-    #[arg(long = "for", value_name = "DURATION", value_parser = number::duration, conflicts_with = "until")]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration::duration, conflicts_with = "until")]
     duration: Option<Duration>,
     /// Stop cleanly at this local time, as on Ctrl-C, with exit status 130; 07:30 is the next 07:30, 2026-12-01T07:30
     /// a date and time. No time zone is accepted.

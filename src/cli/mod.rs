@@ -13,6 +13,7 @@ mod colour;
 mod cpu;
 mod deadline;
 mod discarded;
+mod duration;
 mod export;
 mod find;
 mod games;
@@ -73,7 +74,7 @@ pub(crate) struct Cli {
     quiet: bool,
     /// Without a terminal, write a line of progress every DURATION, such as 30s, 10m or 1h [default: after 30 s, 1 min,
     /// 5 min, then every 15 min].
-    #[arg(long, global = true, value_name = "DURATION", value_parser = number::duration)]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::duration)]
     log_every: Option<std::time::Duration>,
     /// Colour of texts; 'auto' is colour on a terminal, unless NO_COLOR or CLICOLOR=0 is set.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]

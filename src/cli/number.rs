@@ -1,13 +1,9 @@
-//! Parsers of numbers (`1e9`, `2^35`, `10M`, `10_000_000`, `3*2^24`), of half-open ranges of numbers, and of durations.
+//! Parsers of numbers (`1e9`, `2^35`, `10M`, `10_000_000`, `3*2^24`) and of half-open ranges of numbers.
 
 use std::ops::{Range, RangeInclusive};
-use std::time::Duration;
 
 /// The error text for numbers from 2^64 on.
 const TOO_LARGE: &str = "numbers must be less than 2^64";
-
-/// Maximum duration of a command: a thousand years.
-const LONGEST: Duration = Duration::from_secs(1000 * 31_557_600);
 
 /// Why a text is not a number.
 enum Wrong {
@@ -141,34 +137,9 @@ pub(crate) fn offset(text: &str) -> Result<i64, String> {
     Ok(sign * size)
 }
 
-/// Parses a duration of more than 0, such as `90s`, `10m`, `8h`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        // Months for humantime, and a million in every number of this program.
-        _ if text.contains('M') => Err("M is neither minutes nor months here; write 5min or 5months".to_owned()),
-        Ok(duration) if duration.is_zero() => Err("must be more than 0".to_owned()),
-        Ok(duration) if duration > LONGEST => Err("must be at most 1000 years".to_owned()),
-        Err(humantime::DurationError::NumberOverflow) => Err("must be at most 1000 years".to_owned()),
-        Ok(duration) => Ok(duration),
-        Err(error) => Err(format!("{error}; write durations as 90s, 10m, 8h or 2days")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_units_and_are_positive() {
-        assert_eq!(duration("8h"), Ok(Duration::from_secs(8 * 3600)));
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(90 * 60)));
-        for long in ["1001years", "100000000000000d", "99999999999999999999999s"] {
-            assert_eq!(duration(long), Err("must be at most 1000 years".to_owned()), "{long}");
-        }
-        for wrong in ["", "8", "0s", "h", "-1h", "1x", "5M"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_number_with_commas_is_refused_with_its_right_form() {

@@ -1,4 +1,5 @@
-//! The order of modules that src/README.md states holds in the code, and docs/ARCHITECTURE.md lists the dependencies.
+//! The order of modules that src/README.md states holds in the code, docs/ARCHITECTURE.md lists the dependencies, and
+//! the package of the fuzzers declares the crates that it uses.
 //!
 //! The tests parse the sources from `src/lib.rs` on and resolve every path that begins with `crate`, `super` or `self`:
 //! in `use` declarations, groups included, and everywhere else. They skip what is compiled for tests only
@@ -290,4 +291,47 @@ fn the_map_of_the_library_lists_its_modules_in_order() {
     let mut modules = Library::read().modules;
     modules.retain(|module| module != "fault");
     assert_eq!(listed, modules);
+}
+
+/// Names of the crates in the sections of a manifest that list dependencies, as Rust spells them.
+fn dependencies_of(manifest: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut is_list = false;
+    for line in manifest.lines() {
+        if let Some(section) = line.strip_prefix('[') {
+            is_list = section.contains("dependencies");
+        } else if let (true, Some((name, _))) = (is_list, line.split_once(" = ")) {
+            names.insert(name.replace('-', "_"));
+        }
+    }
+    names
+}
+
+/// Adds all words in front of `::` to `into`, at every depth.
+fn heads(list: &[Token], into: &mut BTreeSet<String>) {
+    for (at, token) in list.iter().enumerate() {
+        match (token, &list[at + 1..]) {
+            (Word(word), [Sign(':'), Sign(':'), ..]) => _ = into.insert(word.clone()),
+            (Braces(inner) | Group(inner), _) => heads(inner, into),
+            _ => (),
+        }
+    }
+}
+
+/// Nothing in the usual tests compiles the package of the fuzzers, which needs the nightly toolchain.
+#[test]
+fn fuzzers_use_only_crates_of_their_package() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Ok(manifest) = std::fs::read_to_string(root.join("fuzz/Cargo.toml")) else {
+        return; // the published package contains no fuzzers
+    };
+    let here = dependencies_of(&std::fs::read_to_string(root.join("Cargo.toml")).unwrap());
+    let there = dependencies_of(&manifest);
+    assert!(here.contains("humantime") && there.contains("blake3"), "{here:?} {there:?}");
+    let mut named = BTreeSet::new();
+    for file in ["fuzz/properties.rs", "src/cli/number.rs"] {
+        heads(&tokens_of(&root.join(file)), &mut named);
+    }
+    let missing: Vec<_> = named.iter().filter(|name| here.contains(*name) && !there.contains(*name)).collect();
+    assert!(missing.is_empty(), "fuzz/Cargo.toml lacks {missing:?}");
 }
