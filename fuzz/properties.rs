@@ -61,8 +61,7 @@ pub(crate) fn rule(input: &[u8]) {
     let Some(rule) = value_of(text.parse::<Rule>()) else { return };
     assert_eq!(value_of(rule.name().parse()).as_ref(), Some(&rule), "{text:?}");
     assert_eq!(rule.to_string(), rule.name());
-    let (name, plain) =
-        (rule.directory_name(), |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c));
+    let (name, plain) = (rule.directory_name(), |c: char| c.is_ascii_alphanumeric() || "-.".contains(c));
     assert!(name.chars().all(plain) && !name.starts_with(['.', '-']), "{text:?} makes {name:?}");
     for n in [0, 1, 2, rule.max_remove().saturating_add(rule.max_difference()).saturating_add(2), u64::MAX] {
         for split in rule.splits() {
@@ -128,7 +127,7 @@ fn factor_written_out(text: &str) -> Option<String> {
     let suffixes = [("k", 3), ("K", 3), ("M", 6), ("G", 9), ("T", 12)];
     let suffix = suffixes.iter().find_map(|&(suffix, zeros)| Some((text.strip_suffix(suffix)?, zeros)));
     let (mantissa, zeros) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, digits(exponent)?.parse().ok()?),
+        Some((mantissa, exponent)) => (mantissa, digits(exponent)?.parse().unwrap_or(usize::MAX)),
         None => suffix.unwrap_or((text, 0usize)),
     };
     let (whole, fraction) = match mantissa.split_once('.') {

@@ -49,7 +49,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// An unknown name of a game.
-    #[error("'{}' is not a game{}", shortened(text), did_you_mean(suggestions))]
+    #[error("'{}' is not a game{}", shortened(text, 60), did_you_mean(suggestions))]
     UnknownGame {
         /// The name as it was typed.
         text: String,
@@ -500,11 +500,10 @@ pub fn printable(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// [`printable`], cut off after 60 characters.
-fn shortened(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
-    printable(&text.chars().take(LONGEST).collect::<String>()) + cut
+/// [`printable`], cut off after `longest` characters.
+pub(crate) fn shortened(text: &str, longest: usize) -> String {
+    let cut = if text.chars().nth(longest).is_some() { "…" } else { "" };
+    printable(&text.chars().take(longest).collect::<String>()) + cut
 }
 
 /// Returns the end of the text of [`Error::UnknownGame`].

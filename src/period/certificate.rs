@@ -49,7 +49,7 @@ mod check;
 use super::facts::CertifiedFacts;
 use super::primes::prime_factors;
 use super::{OffsetCopies, PeriodWindow, Proof, Repeat, Subject, Theorem};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, printable};
 use crate::solver::{self, SparseSpace};
 use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
@@ -218,7 +218,7 @@ impl Certificate {
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Certificate> {
         let certificate: Certificate = serde_json::from_slice(text.as_ref()).map_err(|e| {
             refused(match e.classify() {
-                Category::Data => format!("it is not a certificate of this program: {e}"),
+                Category::Data => format!("it is not a certificate of this program: {}", printable(&e.to_string())),
                 _ => format!("it is not a certificate: not JSON at line {}, column {}", e.line(), e.column()),
             })
         })?;

@@ -1,6 +1,7 @@
 //! The record of one game: its fields, its checks, its file name.
 
 use super::examination::Extent;
+use crate::error::shortened;
 use crate::period::{Status, Theorem};
 use crate::solver::SparseSpace;
 use crate::table::digest::{Digest, DigestChain};
@@ -185,10 +186,7 @@ pub(crate) fn is_program(text: &str) -> bool {
 
 /// Prepares a text from a file for a message: escapes control characters, and truncates it to 200 characters.
 pub(crate) fn printable(text: &str) -> String {
-    const LONGEST: usize = 200;
-    let escaped = |c: char| if matches!(c, '\'' | '"' | '\\') { c.to_string() } else { c.escape_debug().to_string() };
-    let short: String = text.chars().take(LONGEST).map(escaped).collect();
-    short + if text.chars().nth(LONGEST).is_some() { "…" } else { "" }
+    shortened(text, 200)
 }
 
 /// Returns the record of Nim: G(n) = n, so G(n + 1) = G(n) + 1 for all n. Its digest covers the values that fit in 16
