@@ -10,6 +10,7 @@
 mod advice;
 mod board;
 mod colour;
+mod compare;
 mod cpu;
 mod deadline;
 mod discarded;
@@ -31,6 +32,7 @@ mod period;
 mod play;
 mod progress;
 mod publish;
+mod published;
 mod rectangle;
 mod run;
 mod selftest;
@@ -106,9 +108,9 @@ enum Command {
     /// Do one work unit.
     Unit(units::UnitArgs),
     /// Write a directory that others can cite and check: manifest, digests, tables, metadata.
-    Publish(publish::PublishArgs),
+    Publish(publish::Args),
     /// Compare two runs or manifests: where they agree, and where they first differ.
-    Compare(publish::CompareArgs),
+    Compare(compare::Args),
     /// Print the nim-value of a position of heaps, and every winning move.
     Play(play::Args),
     /// Print nim-values of Schrage's game: break a bar into two unequal bars, in any number of dimensions.
@@ -312,9 +314,9 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Survey(args) => return survey::survey(&args, quiet),
         Command::Merge(args) => return merge::merge(&args),
         Command::Unit(args) => return units::unit(&args, quiet),
-        Command::Compare(args) => return publish::compare_two(&args),
+        Command::Compare(args) => return compare::compare(&args),
         Command::Units(args) => units::units(&args, quiet),
-        Command::Publish(args) => publish::publish_run(&args, quiet),
+        Command::Publish(args) => publish::publish(&args, quiet),
         Command::Selftest(args) => return selftest::selftest(&args, quiet),
         Command::Status(args) => status::status(&args),
         Command::Values(args) => values::values(&args, quiet),

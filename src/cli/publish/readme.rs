@@ -1,0 +1,64 @@
+//! The README.md of a publication.
+
+use super::super::layout::machine_names;
+use super::super::published::MANIFEST;
+use super::super::space::which_are_rare;
+use super::verdict::Verdict;
+use grundy::checkpoint::journal::Origin;
+use grundy::publish::Manifest;
+use grundy::run::RunReader;
+use grundy::solver::SparseSpace;
+use grundy::theory::definition::Sequence;
+use std::ops::Range;
+
+/// The text of README.md.
+pub(super) fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> String {
+    let Manifest { game, count, digest, computed, max_value, max_at, mask, rares, last_rare, .. } = manifest;
+    let (kernels, machines) =
+        (Origin::kernels(&computed.origins).join(", "), machine_names(&Origin::machines(&computed.origins)));
+    let confirmed = match manifest.confirmed_values() {
+        0 => "no computation by another kernel on another machine is recorded here".to_owned(),
+        values => format!("another kernel on another machine computed the first {values} values with equal digests"),
+    };
+    let verdicts = manifest.verified.iter().filter_map(|verdict| Verdict::of(verdict).ok());
+    let checked: String = verdicts.map(|verdict| verdict.item()).collect();
+    let rare = match run.space() {
+        SparseSpace::NONE => "The run had no sparse space.".to_owned(),
+        space => {
+            let which = which_are_rare(space);
+            format!("Rare positions: {rares}, the last at n = {last_rare} (mask {mask:#x}; {which}).")
+        }
+    };
+    let freed = freed_values(run.discarded());
+    let files: String = names.iter().map(|name| format!("- `{name}`\n")).collect();
+    format!(
+        "# Nim-values of {game}\n\n\
+         G(0), …, G({}), exact: {count} values. Largest value: {max_value}, first at n = {max_at}. \
+         {rare}\n\n\
+         - digest of all values: `{digest}`\n\
+         - computed by {}, kernel {kernels}, on {machines}, {} s of computing time, {} failed checks\n\
+         - confirmed: {confirmed}\n{checked}\n\
+         {freed}`{MANIFEST}` states the digest after every {} values and after all of them. Digest 0 is 32 zero bytes, \
+         and digest i, after i segments of 2^24 values, is BLAKE3(digest i-1, BLAKE3(values of segment i as \
+         little-endian 16-bit numbers)). \
+         Two computations of the game are equal up to n if their digests after n values are; `grundy compare` finds the \
+         first range between two digests in which they differ.\n\n{files}",
+        count - 1,
+        computed.program,
+        computed.seconds,
+        computed.errors,
+        manifest.segment,
+    )
+}
+
+/// Which values the run has freed, in words.
+fn freed_values(Range { start, end }: Range<u64>) -> String {
+    if start == end {
+        return String::new();
+    }
+    format!(
+        "The run has freed G({start}), …, G({}). `records.csv`, `rares.csv` and `histogram.csv` state what it found \
+         among them before.\n\n",
+        end - 1
+    )
+}

@@ -1,0 +1,66 @@
+//! The verdict of `grundy merge --json` on a check of the run that is published.
+
+use super::super::input;
+use super::super::layout::counted;
+use super::super::published::{MAX_BYTES, damage};
+use anyhow::{Result, bail};
+use grundy::error::printable;
+use grundy::publish::Manifest;
+use indicatif::HumanCount;
+use serde::Deserialize;
+use std::path::Path;
+
+/// What a verdict of `grundy merge --json` states, as far as it is read here.
+#[derive(Deserialize)]
+pub(super) struct Verdict {
+    digest: String,
+    count: u64,
+    level: String,
+    verdict: String,
+    ranges: Vec<(u64, u64)>,
+    checked: u64,
+    wrong: Vec<String>,
+}
+
+impl Verdict {
+    pub(super) fn of(verdict: &serde_json::Value) -> Result<Verdict, String> {
+        let verdict = Verdict::deserialize(verdict).map_err(|error| error.to_string())?;
+        let is_level = matches!(&*verdict.level, "exclusion" | "recompute" | "definition");
+        if !is_level || !matches!(&*verdict.verdict, "passed" | "failed" | "incomplete") {
+            return Err("its level or its verdict is unknown".into());
+        }
+        let ends: Vec<u64> = verdict.ranges.iter().flat_map(|&(from, to)| [from, to]).collect();
+        let is_ascending = ends.is_sorted() && ends.last().is_none_or(|&to| to <= verdict.count);
+        if !is_ascending || verdict.checked > verdict.ranges.iter().map(|(from, to)| to - from).sum() {
+            return Err("its ranges, its count and the number of checked values contradict each other".into());
+        }
+        Ok(verdict)
+    }
+
+    /// What was checked, as an item of a list.
+    pub(super) fn item(&self) -> String {
+        let ranges = self.ranges.iter().map(|&(from, to)| format!("{}..{}", HumanCount(from), HumanCount(to)));
+        let (ranges, checked) = (ranges.collect::<Vec<_>>().join(", "), counted(self.checked, "values"));
+        let (level, all) = (&self.level, counted(self.count, "values"));
+        format!("- checked at level {level}: {checked} in {ranges}, in a run of {all}\n")
+    }
+}
+
+/// Reads a verdict and checks that it states a digest of this run, and no failed check.
+pub(super) fn read(path: &Path, manifest: &Manifest) -> Result<serde_json::Value> {
+    let text = input::read_text(path, MAX_BYTES)?;
+    let not_one = |why: &str| damage(path, &format!("not a verdict: {}", printable(why)));
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| not_one(&e.to_string()))?;
+    let verdict = Verdict::of(&value).map_err(|why| not_one(&why))?;
+    if !manifest.points.iter().any(|(at, there)| (*at, there) == (verdict.count, &verdict.digest)) {
+        bail!("{}: this is not the verdict of a check of this run; 'grundy merge --json' writes one", path.display());
+    }
+    if verdict.verdict == "failed" || !verdict.wrong.is_empty() {
+        let why = verdict.wrong.first().map_or_else(String::new, |why| format!(" ({})", printable(why)));
+        bail!("{}: a check of this run failed{why}; verify the run, and do not publish wrong values", path.display());
+    }
+    if verdict.checked == 0 {
+        bail!("{}: this verdict has checked no value; do the units of its plan first", path.display());
+    }
+    Ok(value)
+}
