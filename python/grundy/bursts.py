@@ -89,6 +89,10 @@ def find_bursts(
     """
     if isinstance(run, (str, os.PathLike)):
         raise TypeError(f"{run!r} is a path; open it with grundy.open_run")
+    if not isinstance(run, Run):
+        raise TypeError(f"{type(run).__name__!r} is no run; open one with grundy.open_run")
+    if not isinstance(blocks, Blocks):
+        raise TypeError(f"{blocks!r} is a {type(blocks).__name__}; give grundy.bursts.Blocks")
     start, stop = bounds(start, stop, run.count, run.path)
     least = whole(least)
     if not 0 < least < 1 << 16:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -41,6 +42,7 @@ class Journal:
         self.path = path
         self.opened, self._opened_end, self._identity = _last_record(path)
         self.latest, self._latest_end = self.opened, self._opened_end
+        self._following = threading.Lock()
 
     @property
     def has_continued(self) -> bool:
@@ -67,8 +69,13 @@ class Journal:
     def follow(self) -> None:
         """Reads the records that the run has added since the last call into `latest`.
 
-        Raises RunError if the run has rolled back below the values of `opened`.
+        Several threads may call it at the same time. Raises RunError if the run has rolled back
+        below the values of `opened`.
         """
+        with self._following:
+            self._follow()
+
+    def _follow(self) -> None:
         try:
             now = os.stat(self.path)
             if _identity(now) == self._identity and now.st_size == self._latest_end:

@@ -27,7 +27,7 @@ HEADER_BYTES = 4096
 MAGIC = b"\x93NUMPY\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little")
 SATURATED = 255  # byte that represents this value and all larger ones
 DENSE = 16  # maximum number of escapes read for each value of an index array
-LARGE = 1 << 18  # number of units from which a read releases its pages
+LARGE = 1 << 16  # number of units from which a read releases its pages
 WIDTHS: dict[str, np.dtype[Any]] = {"u8": np.dtype("|u1"), "u16": np.dtype("<u2")}
 ESCAPE: np.dtype[np.void] = np.dtype([("n", "<u8"), ("v", "<u2")])
 

@@ -239,6 +239,12 @@ def test_arguments_outside_their_ranges_are_refused(options, error, words):
         find(np.zeros(100, np.uint16), **options)
 
 
+@pytest.mark.parametrize("values", [np.zeros(100, np.uint16), [0, 1] * 50], ids=["array", "list"])
+def test_bare_arrays_are_refused_with_the_way_to_search_them(values):
+    with pytest.raises(TypeError, match="period.Array"):
+        find_period.find_period(values)
+
+
 def test_numbers_of_numpy_and_floats_are_arguments():
     options = {"tail": np.float64(0.7), "window": np.int64(600), "repeats": np.uint8(2)}
     result = find_period.find_period(Table(planted(20, [1, 2, 3], 1000)), **options)

@@ -6,6 +6,7 @@ the run directories. GRUNDY_BIN or GRUNDY names a program for the test that comp
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import signal
@@ -706,6 +707,24 @@ def test_pages_are_released_and_read_again(tmp_path, monkeypatch):
     part = source.Source(open_run(write_run(tmp_path / "run", values)), 5, 9995)
     found = np.concatenate([chunk for _, chunk in part.chunks(size=300)])
     assert np.array_equal(found, values[5:9995])
+
+
+def resident_pages() -> int:
+    """Number of pages of this process that are in memory."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_released_pages_leave_the_memory_of_the_process(tmp_path):
+    size = 1 << 24
+    run = open_run(write_run(tmp_path / "run", np.zeros(size, np.uint8)))
+    part = source.Source(run, 0, size)
+    assert run.mmap().sum() == 0
+    before = resident_pages()
+    part.release()
+    released = (before - resident_pages()) * mmap.PAGESIZE
+    assert released > size * 0.9, released
 
 
 def test_game_is_computed_by_the_program(tmp_path, capsys, monkeypatch):

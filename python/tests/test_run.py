@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+import threading
 import time
 
 import grundy.run
@@ -506,6 +507,33 @@ def test_open_run_notices_a_cut_or_replaced_journal(tmp_path):
     with open(journal, "wb") as file, open(journal + ".old", "rb") as old:
         file.write(old.read())
     assert run[5] == 5  # the replaced file has the same records
+
+
+def test_threads_share_a_run_that_continues(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    run = grundy.open_run(path)
+    with open(os.path.join(path, "journal.jsonl"), "rb") as file:
+        previous = file.read().rpartition(b'"')[0][-64:].decode()
+    stop, failures = threading.Event(), []
+
+    def read():
+        try:
+            while not stop.is_set():
+                assert run[5] == 5
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for sequence in range(1, 300):
+        line = record_line(**fields(range(100), sequence=sequence, previous=previous))
+        append(path, "journal.jsonl", line)
+        previous = line.rpartition(b'"')[0][-64:].decode()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
 
 
 def test_records_end_at_the_opened_one(tmp_path):

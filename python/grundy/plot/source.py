@@ -138,7 +138,8 @@ class Source:
         """
         base: object = self.run.mmap()
         while base is not None and not isinstance(base, mmap.mmap):
-            base = getattr(base, "base", None)
+            # NumPy refers to a map directly or through a memoryview.
+            base = base.obj if isinstance(base, memoryview) else getattr(base, "base", None)
         if base is not None and hasattr(mmap, "MADV_DONTNEED"):
             base.madvise(mmap.MADV_DONTNEED)
 

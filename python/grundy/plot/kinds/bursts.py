@@ -53,7 +53,7 @@ def draw(options: Options) -> Figure:
     style.linear_axis(over.xaxis)
     over.set_xlabel("n", labelpad=1)
     over.set_ylabel("distance from\ntypical shares")
-    count = style.count_text(len(bursts), "burst") if bursts else "no bursts"
+    count = style.count_text(len(bursts), "burst") if bursts else "no bursts found"
     style.set_title(
         over,
         options,
