@@ -287,7 +287,7 @@ def side(axes: Axes, x: float, usual: str) -> str:
     place = axes.transAxes.inverted().transform(axes.transData.transform((x, 1)))[0]
     if place < 0.3:
         return "left"
-    return "right" if place > 0.85 else usual
+    return "right" if place > 0.75 else usual
 
 
 def _is_log(a: int, b: int) -> bool:

@@ -42,7 +42,7 @@ def draw(options: Options) -> Figure:
     n, values = style.n_places(found["n"], a, b), found["value"]
     over.step([*n, b], [*range(1, len(n) + 1), len(n)], where="post", color=style.VERMILION)
     over.set_yscale("log")
-    over.set_ylim(0.8, max(len(n) * 2, 10))
+    over.set_ylim(0.8, max(len(n) * 4, 10))
     style.log_axis(over.yaxis)
     over.set_ylabel("rare up to n")
     under.plot(n, values, "o", color=style.VERMILION, markersize=2.4, markeredgewidth=0, alpha=0.6)
@@ -64,13 +64,15 @@ def draw(options: Options) -> Figure:
         style.n_axis(axes, a, b, label=axes is under)
         axes.grid(True, color=style.PALE, linewidth=0.5)
         axes.set_axisbelow(True)
+    # The curve rises to this point and then stays level: nothing is above left or below right.
+    align = style.side(over, n[-1], "left")
     over.annotate(
         f"the last at n = {style.number_text(int(found['n'][-1]))}",
         (n[-1], len(n)),
-        xytext=(0, -9),
+        xytext=(3, -9) if align == "left" else (-3, 4),
         textcoords="offset points",
-        ha=style.side(over, n[-1], "center"),
-        va="top",
+        ha=align,
+        va="top" if align == "left" else "bottom",
         fontsize=9,
     )
     over.tick_params(labelbottom=False)
