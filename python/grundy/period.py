@@ -327,6 +327,8 @@ def describe(table: Values, result: dict[str, Any]) -> str:
         )
         lines.append(f"The period is the least that holds throughout {part_searched}.")
         lines += proof_bounds(table, p, begin)
+        if n0 is None:
+            lines.append("If the period begins earlier than that, a proof needs fewer values.")
         lines.append(
             "Observed is not proved. `grundy period` proves periods, of a game or of a run."
         )

@@ -196,7 +196,8 @@ def test_preperiod_before_a_hole_is_unknown():
     result = find_period.find_period(holed, tail=1)
     assert (result["status"], result["period"], result["preperiod"]) == ("observed", 3, None)
     assert result["searched"]["from"] == 2000
-    assert "at most 2000" in find_period.describe(holed, result)
+    text = find_period.describe(holed, result)
+    assert "at most 2000" in text and "needs fewer values" in text
     values[2100] = 9
     result = find_period.find_period(Table(values, kept=holed.kept))
     assert result["status"] == "none"
