@@ -77,8 +77,9 @@ def find_bursts(
     searched. Needs 8 bytes of memory for each block.
 
     Raises at the call: ValueError or TypeError if `least` or `blocks` are not in these ranges,
-    IndexError unless 0 <= start <= stop <= count, TypeError if `run` is a path. Raises the errors
-    of reading while the bursts are read: Discarded if the run has discarded one of the values.
+    IndexError unless 0 <= start <= stop <= count, TypeError if `run` is not a Run. Raises the
+    errors of reading while the bursts are read: Discarded if the run has discarded one of the
+    values.
 
     Example: ``share = sum(b.end - b.begin for b in find_bursts(run, 176)) / run.count``
 
@@ -90,9 +91,9 @@ def find_bursts(
     if isinstance(run, (str, os.PathLike)):
         raise TypeError(f"{run!r} is a path; open it with grundy.open_run")
     if not isinstance(run, Run):
-        raise TypeError(f"{type(run).__name__!r} is no run; open one with grundy.open_run")
+        raise TypeError(f"expected a Run, not {type(run).__name__}; open one with grundy.open_run")
     if not isinstance(blocks, Blocks):
-        raise TypeError(f"{blocks!r} is a {type(blocks).__name__}; give grundy.bursts.Blocks")
+        raise TypeError(f"expected Blocks, not {type(blocks).__name__}; give grundy.bursts.Blocks")
     start, stop = bounds(start, stop, run.count, run.path)
     least = whole(least)
     if not 0 < least < 1 << 16:

@@ -184,8 +184,10 @@ def find_period(
     if isinstance(table, (str, os.PathLike)):
         raise TypeError(f"{table!r} is a path; open it with grundy.open_run or grundy.period.Array")
     if not isinstance(getattr(table, "count", None), int):
-        what = type(table).__name__
-        raise TypeError(f"{what!r} is no run; save it with numpy.save and open it by period.Array")
+        raise TypeError(
+            f"expected a Run or an Array, not {type(table).__name__}; save the values with"
+            " numpy.save, and open the file with grundy.period.Array"
+        )
     part, window, repeats = checked(tail, window, repeats)
     count = table.count
     start = count  # start of the last retained stretch; adjacent ranges form one stretch

@@ -630,8 +630,8 @@ class Run:
         kept = ", ".join(f"[{lo}, {hi})" for lo, hi in _ranges(self._journal.latest))
         return Discarded(
             f"{self.path!r}: the run has discarded G({n}); it retains {kept}; read within these"
-            " ranges, open the run again if it has discarded values since, or compute it again"
-            " without --keep"
+            " ranges, open the run again if it has discarded values since it was opened, or"
+            " compute it again without --keep"
         )
 
 

@@ -78,9 +78,9 @@ def test_arguments_are_refused_at_the_call(tmp_path, least, start, stop, blocks,
         find_bursts(grundy.open_run(path), least, start, stop, blocks)
     with pytest.raises(TypeError, match="is a path; open it"):
         find_bursts(path, 9)
-    with pytest.raises(TypeError, match="'ndarray' is no run"):
+    with pytest.raises(TypeError, match="expected a Run, not ndarray"):
         find_bursts(np.arange(100), 9)
-    with pytest.raises(TypeError, match="is a tuple"):
+    with pytest.raises(TypeError, match="expected Blocks, not tuple"):
         find_bursts(grundy.open_run(path), 9, blocks=(8, 0.25, 3))
 
 

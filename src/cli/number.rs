@@ -1,4 +1,6 @@
 //! Parsers of numbers (`1e9`, `2^35`, `10M`, `10_000_000`, `3*2^24`) and of half-open ranges of numbers.
+//!
+//! The package of the fuzzers compiles this file as well, so it uses only the standard library.
 
 use std::ops::{Range, RangeInclusive};
 

@@ -1,6 +1,6 @@
 //! The table of `grundy period --values`: values in rows, with the exceptions marked.
 
-use super::super::output;
+use crate::cli::output;
 use anyhow::Result;
 use grundy::period::{Repeat, compare_before_preperiod};
 use grundy::theory::definition::Sequence;

@@ -1,10 +1,10 @@
 //! The tables and pictures of a publication.
 
-use super::super::discarded::rows_of_run;
-use super::super::output;
-use super::super::progress::{Meter, note};
-use super::super::signals::{self, Stopped};
 use super::RECORDS;
+use crate::cli::discarded::rows_of_run;
+use crate::cli::output;
+use crate::cli::progress::{Meter, note};
+use crate::cli::signals::{self, Stopped};
 use anyhow::{Context, Result};
 use grundy::find::{Question, Row};
 use grundy::publish::Manifest;

@@ -1,9 +1,9 @@
 //! The README.md of a publication.
 
-use super::super::layout::machine_names;
-use super::super::published::MANIFEST;
-use super::super::space::which_are_rare;
 use super::verdict::Verdict;
+use crate::cli::layout::machine_names;
+use crate::cli::published::MANIFEST;
+use crate::cli::space::which_are_rare;
 use grundy::checkpoint::journal::Origin;
 use grundy::publish::Manifest;
 use grundy::run::RunReader;

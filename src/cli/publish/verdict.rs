@@ -1,8 +1,8 @@
 //! The verdict of `grundy merge --json` on a check of the run that is published.
 
-use super::super::input;
-use super::super::layout::counted;
-use super::super::published::{MAX_BYTES, damage};
+use crate::cli::input;
+use crate::cli::layout::counted;
+use crate::cli::published::{MAX_BYTES, damage};
 use anyhow::{Result, bail};
 use grundy::error::printable;
 use grundy::publish::Manifest;

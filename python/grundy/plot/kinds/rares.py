@@ -64,7 +64,7 @@ def draw(options: Options) -> Figure:
         style.n_axis(axes, a, b, label=axes is under)
         axes.grid(True, color=style.PALE, linewidth=0.5)
         axes.set_axisbelow(True)
-    # The curve rises to this point and then stays level: nothing is above left or below right.
+    # The curve rises to this point and is level after it, so above left and below right are empty.
     align = style.side(over, n[-1], "left")
     over.annotate(
         f"the last at n = {style.number_text(int(found['n'][-1]))}",
