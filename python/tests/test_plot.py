@@ -158,6 +158,49 @@ def test_no_edges_in_values_of_one_distribution():
     assert bursts.table([segments.Segment(0, 5, False, 0.0)], np.arange(6)).startswith("no edges")
 
 
+@pytest.mark.parametrize("size", [128, 256, 512])
+def test_bins_are_joined_until_their_shares_tell_the_states_apart(size):
+    """From 100,000 to 200,000 more values are large, but by chance the shares of bins vary more."""
+    rng = np.random.default_rng(11)
+    n = np.arange(1 << 19)
+    is_large = rng.random(len(n)) < np.where((100_000 <= n) & (n < 200_000), 0.42, 0.5)
+    edges = np.arange(0, len(n) + 1, size)
+    before = counting.by_column([(0, is_large.astype(np.uint16))], edges, 2)
+    counts, edges = segments.joined(before, edges)
+    joined = len(before) // len(counts)
+    bins = before.reshape(-1, joined, 2)
+    assert joined > 1 and counts.tolist() == bins.sum(axis=1).tolist()
+    assert edges.tolist() == list(range(0, len(n) + 1, size * joined))
+    begin, end = (edges[part.start] for part in segments.segments(segments.distances(counts))[1:])
+    assert max(abs(begin - 100_000), abs(end - 200_000)) <= 2 * size * joined
+    half = bins.reshape(-1, joined // 2, 2).sum(axis=1)
+    assert len(segments.segments(segments.distances(half))) == 1
+
+
+def test_bins_without_states_stay_as_they_are():
+    counts = np.random.default_rng(3).multinomial(1000, [0.5, 0.3, 0.2], 601)
+    found, edges = segments.joined(counts, np.arange(602))
+    assert found is counts and edges.tolist() == list(range(602))
+
+
+@pytest.mark.parametrize(
+    "low, high, expected",
+    [
+        (1, 10**6, ["1", "10", "$10^{2}$", "$10^{3}$", "$10^{4}$", "$10^{5}$", "$10^{6}$"]),
+        (15, 800, ["20", "50", "$10^{2}$", "200", "500"]),
+        (1.5e6, 8e6, [r"$2{\cdot}10^{6}$", r"$5{\cdot}10^{6}$"]),
+        (310, 390, ["320", "340", "360", "380"]),
+    ],
+)
+def test_logarithmic_axes_have_at_least_two_labels(low, high, expected):
+    axes = matplotlib.figure.Figure().add_subplot()
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    style.log_axis(axes.yaxis)
+    ticks = [x for x in axes.yaxis.get_majorticklocs() if low <= x <= high]
+    assert axes.yaxis.get_major_formatter().format_ticks(ticks) == expected
+
+
 def test_default_bins():
     for count in (2, 255, 256, 9000, 1 << 20, (1 << 20) + 1, 10**9, 10**12):
         bins = count // bursts.default_bin(count)
@@ -381,7 +424,7 @@ def test_common_and_rare_positions_are_those_of_the_definition(tmp_path, space, 
         assert points.get_ydata().tolist() == values[rare].tolist()
     labels = [text.get_text() for text in drawn(histogram, *argv).axes[0].get_legend().get_texts()]
     counts = [("common", len(common)), ("rare", len(rare))]
-    assert labels == [f"{name} values: {style.number_text(n)} n" for name, n in counts if n]
+    assert labels == [f"{name} positions: {style.number_text(n)}" for name, n in counts if n]
     labels = [text.get_text() for text in drawn(first, *argv).axes[0].get_legend().get_texts()]
     of_common = len(set(values[common].tolist()))
     only_rare = len(set(values[rare].tolist()) - set(values[common].tolist()))
@@ -403,7 +446,7 @@ def test_rare_positions_are_those_of_the_program(tmp_path, game):
     number = len(found.stdout.splitlines()) - 1
     legend = drawn(histogram, path, "-o", "x.png").axes[0].get_legend()
     assert [text.get_text() for text in legend.get_texts()] == [
-        f"common values: {100_000 - number:,} n", f"rare values: {number:,} n"
+        f"common positions: {100_000 - number:,}", f"rare positions: {number:,}"
     ]  # fmt: skip
 
 
@@ -516,10 +559,13 @@ def test_usage_errors(tmp_path, capsys, monkeypatch, run, argv):
     assert os.listdir(tmp_path) == [] and sorted(os.listdir(run)) == before
 
 
-def test_one_value_is_too_few_to_compare(tmp_path, capsys, run):
+def test_too_few_values_to_compare(tmp_path, capsys, run):
     argv = ["match", run, "--range", "0..1", "-o", tmp_path / "x.png"]
     status, _, said = plot(capsys, *argv)
-    assert status == 2 and "the range has 1 value, too few" in said
+    assert status == 2 and "the range has 1 value; give a --range of at least 16" in said
+    argv = ["match", run, "--range", "8900..9000", "-o", tmp_path / "x.png"]
+    status, _, said = plot(capsys, *argv)
+    assert status == 2 and "the run has 9000 values" in said and "smaller --lags" in said
 
 
 def test_files_in_run_directories_are_refused_through_links(tmp_path, capsys, run):
@@ -660,6 +706,16 @@ def test_histogram_of_discarded_values_has_common_and_rare_values(keeping):
     assert rare.tolist() == np.bincount(values[is_rare_at], minlength=400).tolist()
 
 
+def test_first_positions_are_drawn_if_each_value_occurs_before_the_discarded_ones(tmp_path, capsys):
+    writer = Writer(tmp_path / "run", random_values(5, 3000, 9), segment=256, head=512, keep=900)
+    while writer.count < 3000:
+        writer.step(300)
+    assert len(open_run(writer.path).kept) == 2
+    status, _, said = plot(capsys, "first", writer.path, "-o", tmp_path / "x.png", *SMALL)
+    assert (status, said) == (0, "")
+    check(tmp_path / "x.png")
+
+
 def test_kinds_of_a_run_that_discards_values(tmp_path, capsys, keeping):
     path, _, _ = keeping
     drawn = [["density"], ["density", "--log"], ["density", "--range", "1024..2048"]]
@@ -764,6 +820,10 @@ def test_kayles_repeats_with_period_12_from_71(tmp_path, capsys, monkeypatch):
     check(tmp_path / "k.svg")
     status, _, said = plot(capsys, "values", "no-game", "-o", tmp_path / "x.png")
     assert status == 2 and "neither a run directory nor a game" in said
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("plain")
+    status, _, said = plot(capsys, "values", "plain", "-o", tmp_path / "x.png")
+    assert status == 2 and "the directory has no journal.jsonl" in said and "--range" not in said
 
 
 def pretended(tmp_path, code):
@@ -820,8 +880,18 @@ def test_signal_ends_the_program_and_removes_its_files(tmp_path, name):
     assert process.returncode == 128 + getattr(signal, name)
     assert said == "plot: stopped; no file was written\n"
     assert os.listdir(place) == [] and not (tmp_path / "x.png").exists()
-    with pytest.raises(ProcessLookupError):
-        os.kill(child, 0)
+    # The program has received SIGKILL. It is gone when its new parent has waited for it.
+    while is_process(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_process(child)
+
+
+def is_process(number):
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_signals_are_handled_as_before_after_a_picture(tmp_path, capsys, run):

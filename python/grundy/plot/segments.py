@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 EDGE_COST = 1.0
 # The states are accepted if they account for this part of the variance of the distances, and if
@@ -27,6 +28,7 @@ EDGE_COST = 1.0
 # a uniform distribution for 0.75.
 LEAST_EXPLAINED = 0.8
 LEAST_GAP = 0.02
+FEW = 256  # number of bins below which bins are not joined
 
 
 class Segment(NamedTuple):
@@ -63,6 +65,25 @@ def segments(distance: Floats) -> list[Segment]:
         Segment(a, b, bool(state[a]), float(distance[a:b].mean()))
         for a, b in zip(edges[:-1], edges[1:])
     ]
+
+
+def joined(counts: Ints, edges: Ints) -> tuple[Ints, Ints]:
+    """Joins the bins in pairs until they have two states, and returns their counts and edges.
+
+    The shares of a small bin vary so much by chance that they can hide the states. Returns the bins
+    as they are if fewer than FEW would have to be joined. A last bin without a partner is dropped.
+
+    counts  shape (bins, rows), no bin empty
+    edges   bin i is the n with edges[i] <= n < edges[i + 1]; shape (bins + 1,)
+    """
+    best = counts, edges
+    while len(segments(distances(counts))) == 1:
+        if len(counts) < FEW:
+            return best
+        pairs = len(counts) // 2
+        counts = counts[: 2 * pairs].reshape(pairs, 2, -1).sum(axis=1)
+        edges = edges[: 2 * pairs + 1 : 2]
+    return counts, edges
 
 
 def _two_means(x: Floats) -> tuple[float, float, float]:

@@ -40,7 +40,7 @@ NAMES = {
 T = TypeVar("T")
 
 # What a run knows of the values that it has discarded.
-Known = Literal["counts", "maxima", "rares"]
+Known = Literal["counts", "first", "maxima", "rares"]
 
 
 class Source:
@@ -203,7 +203,7 @@ def _part(run: Run, options: Options, known: Known | None) -> Source:
     if sum(hi - lo for lo, hi in _retained(run, a, b)) == b - a:
         return Source(run, a, b)
     (_, lo), (hi, _) = run.kept
-    if known is None or (known == "maxima" and a > lo):
+    if known is None or (known in ("first", "maxima") and a > lo):
         raise PlotError(
             f"{run.path!r}: the run has discarded G({max(a, lo)}); give a --range within"
             f" {_ranges(run.kept)}"
@@ -267,6 +267,11 @@ def _compute(game: str, count: int, beyond: int, path: str, program: str | None)
             f"computing {game!r}: {' '.join(said.split())}; {found!r} may be another program,"
             " because '--version' does not print the version of grundy: give the program with"
             " --program PATH or in the variable GRUNDY"
+        )
+    if done.returncode == 2 and os.path.isdir(game):
+        raise UsageError(
+            f"{game!r}: the directory has no journal.jsonl, and the name is no game; give a run"
+            " directory or a game"
         )
     text = _adapted(said, game, path, beyond)
     if done.returncode == 2:

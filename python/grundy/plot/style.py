@@ -12,6 +12,7 @@ import io
 import math
 import os
 import tempfile
+from collections.abc import Iterable
 from typing import Any
 
 import matplotlib
@@ -135,10 +136,10 @@ def count_text(n: int, word: str) -> str:
 
 
 def short_text(n: float) -> str:
-    """Returns a number as a tick label: 20,000 below a million, then as 5·10^8 (mathtext)."""
+    """Returns a number as a tick label: 0.01 to 999,999 as such, others as 5·10^8 (mathtext)."""
     if n == 0:
         return "0"
-    if abs(n) < 10**6:
+    if 0.01 <= abs(n) < 10**6:
         return f"{n:,.0f}" if n == int(n) else f"{n:,g}"
     exponent = math.floor(math.log10(abs(n)) + 1e-9)
     mantissa = f"{n / 10**exponent:.6g}"
@@ -297,26 +298,39 @@ def _is_log(a: int, b: int) -> bool:
 def log_axis(axis: Any, ticks: int = 12, negative: bool = False) -> None:
     """Gives a logarithmic axis at most `ticks` ticks at powers of 10, and marks between them.
 
-    Set the limits of the axis first. There are no ticks below 1 unless `negative` is set.
+    If fewer than two powers of 10 lie on the axis, the ticks are at multiples of powers of 10, and
+    if fewer than two multiples do, at round numbers. Set the limits of the axis first. There are no
+    ticks below 1 unless `negative` is set.
     """
     low, high = sorted(axis.get_view_interval())
-    powers = [10.0**k for k in range(math.floor(math.log10(high)) + 1) if 10**k >= low * 0.999]
-    if low < 0.5 and negative:
-        powers = [10.0**k for k in range(math.ceil(math.log10(low)), 0)] + powers
-    if powers:
-        below = [m * power for power in [powers[0] / 10, *powers] for m in range(2, 10)]
-        axis.set_minor_locator(FixedLocator([x for x in below if x >= 1 or negative]))
-        powers = powers[:: -(-len(powers) // ticks)]
-    axis.set_major_locator(FixedLocator(powers))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: power_text(x)))
+    least = low if negative else max(low, 1)
+    decades = range(math.floor(math.log10(least)), math.ceil(math.log10(high)) + 1)
+
+    def places(factors: Iterable[int]) -> list[float]:
+        every = [m * 10.0**k for k in decades for m in factors]
+        return [x for x in every if least * 0.999 <= x <= high * 1.001]
+
+    minor = places(range(2, 10))
+    for factors in ([1], [1, 2, 5], range(1, 10)):
+        major = places(factors)
+        if len(major) > 1:
+            break
+    else:
+        major, minor = [float(x) for x in MaxNLocator(5).tick_values(least, high)], []
+    axis.set_major_locator(FixedLocator(major[:: -(-len(major) // ticks)]))
+    axis.set_minor_locator(FixedLocator(minor))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: log_text(x)))
     axis.set_minor_formatter(NullFormatter())
 
 
-def power_text(x: float) -> str:
-    """Returns a power of 10 as a tick label: 1, 10, then 10^2 (mathtext)."""
-    if x in (1, 10):
-        return f"{x:.0f}"
-    return rf"$10^{{{round(math.log10(x))}}}$" if x > 0 else "0"
+def log_text(x: float) -> str:
+    """Returns a tick label of a logarithmic axis: 1, 10, 10^2; 0.2, 50, 2·10^6 (mathtext)."""
+    if x <= 0:
+        return "0"
+    exponent = math.floor(math.log10(x) + 1e-9)
+    if x in (1, 10) or not math.isclose(x, 10.0**exponent):
+        return short_text(x)
+    return rf"$10^{{{exponent}}}$"
 
 
 def sequential() -> Colormap:

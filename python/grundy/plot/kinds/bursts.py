@@ -35,6 +35,9 @@ def draw(options: Options) -> Figure:
         rows = -(-(raster.greatest(source) + 1) // group)
         counts = source.count(edges, rows, group)
         name = source.name
+    if not options.bin:
+        counts, edges = segments.joined(counts, edges)
+        bins, size = len(counts), int(edges[1] - edges[0])
     distance = segments.distances(counts)
     parts = segments.segments(distance)
     print(table(parts, edges))
@@ -52,7 +55,7 @@ def draw(options: Options) -> Figure:
     over.set_ylim(0, float(distance.max()) * 1.12)
     style.linear_axis(over.xaxis)
     over.set_xlabel("n", labelpad=1)
-    over.set_ylabel("distance from\ntypical shares")
+    over.set_ylabel("distance from\ntypical shares", labelpad=3)
     count = style.count_text(len(bursts), "burst") if bursts else "no bursts found"
     style.set_title(
         over,
@@ -93,7 +96,7 @@ def draw(options: Options) -> Figure:
 
 
 def default_bin(count: int) -> int:
-    """Returns the number of n in a bin for `count` values: the least power of 2 that suffices.
+    """Returns the number of n in a bin to begin with: the least power of 2 for `count` values.
 
     There are at most BINS bins. A bin has at least LEAST_BIN n, so that the shares of the values
     are known well, or fewer if there would be less than 256 bins.
@@ -106,7 +109,7 @@ def default_bin(count: int) -> int:
 def table(parts: list[segments.Segment], edges: counting.Ints) -> str:
     """Returns a line for each edge between two segments: n, kind, mean distances on both sides."""
     if len(parts) == 1:
-        return "no edges: the bins do not have two states; try larger bins with --bin"
+        return "no edges: the bins do not have two states; try other bins with --bin"
     lines = [f"{'edge':>4}  {'n':>14}  {'burst':<6}  {'before':>7}  {'after':>7}"]
     for i, (before, after) in enumerate(zip(parts[:-1], parts[1:]), 1):
         kind = "begins" if after.high else "ends"

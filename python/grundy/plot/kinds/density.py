@@ -31,7 +31,7 @@ def draw(options: Options) -> Figure:
     style.set_title(axes, options, title)
     bar = frame.colour_bar(figure)
     scale = figure.colorbar(image, cax=bar, ticks=levels[::4], spacing="uniform")
-    scale.ax.yaxis.set_major_formatter(FuncFormatter(lambda x, _: style.power_text(x)))
+    scale.ax.yaxis.set_major_formatter(FuncFormatter(lambda x, _: style.log_text(x)))
     scale.ax.minorticks_off()
     scale.outline.set_linewidth(0.5)
     what = "value" if grid.group == 1 else f"group of {grid.group} values"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from ... import find
 from .. import style
 from ..arguments import Options
 from ..source import open_source
@@ -13,12 +12,11 @@ from ..source import open_source
 
 def draw(options: Options) -> Figure:
     """Draws a point (value, first n), and a mark below the axis for each value that is missing."""
-    with open_source(options) as source:
-        first = find.first(source.chunks())
-        every = find.histogram(source.chunks())
+    with open_source(options, known="first") as source:
+        a, b = source.a, source.b
+        first, every = source.run.first(a, b), source.run.histogram(a, b)
         rare_only = every == np.bincount(source.rares()["value"], minlength=len(every))
         common = "common" if source.has_space else "occurs"
-        a, b = source.a, source.b
         title = f"{source.name}, {style.range_text(a, b)}: first position of each value"
     values = np.arange(len(first))
     found = first >= 0
@@ -42,7 +40,7 @@ def draw(options: Options) -> Figure:
                 color=colour,
                 markersize=size,
                 markeredgewidth=0,
-                label=f"{label}: {int(chosen.sum())}",
+                label=f"{label}: {style.number_text(int(chosen.sum()))}",
             )
     if len(missing):
         axes.plot(
@@ -52,7 +50,7 @@ def draw(options: Options) -> Figure:
             color=style.INK,
             markersize=7,
             markeredgewidth=0.7,
-            label=f"does not occur: {len(missing)}",
+            label=f"does not occur: {style.number_text(len(missing))}",
         )
     axes.set_yscale("log")
     axes.set_ylim(low / 2, b * 12)

@@ -1,4 +1,4 @@
-"""How often each value occurs in the range, common and rare values in two colours."""
+"""How often each value occurs in the range, at common and at rare positions in two colours."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def draw(options: Options) -> Figure:
     axes = style.Frame(options).axes(figure)
     edges = [*(starts - 0.5).tolist(), float(starts[-1] + group - 0.5)]
     for counts, colour, label in (
-        (common, style.BLUE, "common values" if source.has_space else "values"),
-        (rare, style.VERMILION, "rare values"),
+        (common, style.BLUE, "common positions" if source.has_space else "positions"),
+        (rare, style.VERMILION, "rare positions"),
     ):
         if counts.any():
             axes.stairs(
@@ -38,7 +38,7 @@ def draw(options: Options) -> Figure:
                 fill=True,
                 color=colour,
                 linewidth=0,
-                label=f"{label}: {style.number_text(int(counts.sum()))} n",
+                label=f"{label}: {style.number_text(int(counts.sum()))}",
             )
     axes.set_yscale("log")
     axes.set_xlim(edges[0] - 0.01 * edges[-1], edges[-1] + 0.01 * edges[-1])

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter
 from .. import counting, style
 from ..arguments import Options
 from ..errors import UsageError
-from ..source import open_source
+from ..source import Source, open_source
 
 LAGS = 180
 WINDOW = 1 << 14
@@ -26,15 +26,11 @@ def draw(options: Options) -> Figure:
     frame = style.Frame(options, right=230)
     lags = options.lags or LAGS
     with open_source(options, beyond=lags) as source:
-        a, b = source.a, source.b
-        stop = min(b, len(source.run) - lags)  # G(n + p) must be known
-        if stop - a < LEAST_WINDOW:
-            raise UsageError(
-                f"the range has {style.count_text(b - a, 'value')}, too few to compare at distances"
-                f" up to {lags}; give a larger --range or smaller --lags"
-            )
-        columns = min(frame.width, (stop - a) // LEAST_WINDOW)
-        edges = counting.linear_edges(a, stop, columns)
+        a, b = source.a, min(source.b, len(source.run) - lags)  # G(n + p) must be known
+        if b - a < LEAST_WINDOW:
+            raise UsageError(_too_few(source, lags))
+        columns = min(frame.width, (b - a) // LEAST_WINDOW)
+        edges = counting.linear_edges(a, b, columns)
         shares = np.empty((len(edges) - 1, lags))
         for i, (start, end) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist())):
             length = min(WINDOW, end - start)
@@ -53,7 +49,7 @@ def draw(options: Options) -> Figure:
     levels = np.linspace(0, np.ceil(most * 20) / 20, 16)
     image = axes.imshow(
         shown.T,
-        extent=(a, stop, 0.5, len(starts) * group + 0.5),
+        extent=(a, b, 0.5, len(starts) * group + 0.5),
         origin="lower",
         aspect="auto",
         interpolation="nearest",
@@ -76,3 +72,15 @@ def draw(options: Options) -> Figure:
     size = min(WINDOW, int(np.diff(edges).max()))
     style.label_bar(scale, f"share of {style.number_text(size)} consecutive n per column")
     return figure
+
+
+def _too_few(source: Source, lags: int) -> str:
+    """Returns an error text for a range without LEAST_WINDOW positions to compare."""
+    values = style.count_text(len(source), "value")
+    if len(source) < LEAST_WINDOW:
+        return f"the range has {values}; give a --range of at least {LEAST_WINDOW} values"
+    return (
+        f"the run has {len(source.run)} values, {LEAST_WINDOW} positions of the range and the"
+        f" values up to {lags} after them are necessary; give smaller --lags, or a --range that"
+        " begins earlier"
+    )
