@@ -23,6 +23,7 @@ KEYS = [
     *("count", "width", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes"),
     *("kernel", "program", "time", "seconds", "checks", "errors", "suspect", "kept", "digest"),
 ]
+OF_SPACE = ("position", "rares", "last_rare")  # keys without meaning if the mask is 0
 
 Digests = dict[int, str]
 
@@ -135,7 +136,7 @@ def markdown(
     # The journals of earlier versions do not state the machine of the run.
     lines.append(f"- machine: {run.last_record.get('machine') or machine()}")
     lines += [f"- {note}" for note in notes]
-    lines += [f"- {key}: {json.dumps(run.last_record.get(key))}" for key in KEYS]
+    lines += [f"- {key}: {json.dumps(run.last_record.get(key))}" for key in keys(run)]
     last = "none among the kept values"
     if found.last_zero is not None:
         last = f"the last among the kept values at {found.last_zero}"
@@ -150,6 +151,11 @@ def markdown(
         lines.append(f"{count} {text}")
     lines.append("```")
     return "\n".join(lines)
+
+
+def keys(run: Run) -> list[str]:
+    """Returns the keys of the last record to print; without a space, none about rare positions."""
+    return [key for key in KEYS if run.last_record["mask"] or key not in OF_SPACE]
 
 
 def machine() -> str:
