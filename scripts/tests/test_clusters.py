@@ -40,6 +40,11 @@ class Place:
     def grundy(self, line):
         return self.well(self.program, *line.split())
 
+    def done_by_parallel(self, units):
+        """The units that the last call of scripts/parallel did, in the order in which they ended."""
+        rows = (self.path / f"{units}.joblog").read_text().splitlines()[1:]
+        return [row.split("\t")[-1].split()[3] for row in rows]
+
     def merges_to(self, units, survey):
         """Whether units merge to the table of an undivided survey, byte for byte."""
         self.grundy(f"merge {units} --format csv -o {units}.csv")
@@ -97,17 +102,125 @@ def test_parallel_does_all_units_and_repeats_those_that_failed(place):
     wrapper.chmod(0o755)
     (place.path / "broken").touch()
     place.environment["GRUNDY"] = str(wrapper)
-    words = [os.path.join(SCRIPTS, "parallel"), "units.txt", "parts", "-j", "2"]
+    words = [os.path.join(SCRIPTS, "parallel"), "units.txt", "parts/", "-j", "2"]
     done = place.ended(*words)
     assert done.returncode == 4 and "1 of 20 units are missing" in done.stderr, done
     assert place.ended(place.program, "merge", "parts").returncode == 4
     (place.path / "broken").unlink()
     place.well(*words)
-    rows = [line.split("\t") for line in (place.path / "parts.joblog").read_text().splitlines()[1:]]
     # The second call did nothing but the unit that had failed.
-    assert [row[0] for row in rows].count("8") == 2 and len(rows) == 21, rows
+    assert place.done_by_parallel("parts") == [names[7]]
     assert place.merges_to("parts", "whole")
     assert place.ended(words[0]).returncode == 2
+
+
+def test_parallel_does_units_without_result_whatever_was_done_before(place):
+    if shutil.which("parallel") is None:
+        pytest.skip("GNU parallel is not installed")
+    names = place.grundy("units survey --digits 2 --to 2^10 --parts 8").splitlines()
+
+    def does(*units):
+        (place.path / "units.txt").write_bytes("".join(name + "\r\n" for name in units).encode())
+        done = place.ended(os.path.join(SCRIPTS, "parallel"), "units.txt", "parts", "-j", "1")
+        left = place.ended(place.program, "units", "--missing", "parts").stdout.splitlines()
+        assert (done.returncode, left) == (4 if left else 0, [name for name in names if name in left])
+        return place.done_by_parallel("parts"), left
+
+    assert does(*names[:3]) == (names[:3], names[3:])
+    assert does(*names[5:]) == (names[5:], names[3:5])
+    assert does(*reversed(names)) == ([names[4], names[3]], [])
+    for name in names[1:3]:
+        (place.path / "parts" / f"{name}.jsonl").unlink()
+    assert does(*names) == (names[1:3], [])
+    shutil.rmtree(place.path / "parts")
+    assert does(*names) == (names, [])
+    assert does(*names) == ([], [])
+
+
+STAND_IN = """#!/usr/bin/env python3
+import os, subprocess, sys
+
+options = [word for word in sys.argv[1:] if word.startswith("-")]
+script = next(i for i, word in enumerate(sys.argv) if word.endswith(".sbatch"))
+with open("submitted", "a") as file:
+    file.write(" ".join([*options, *map(os.path.basename, sys.argv[script:])]) + "\\n")
+    number = str(file.tell())
+print(number)
+array = [option for option in options if option.startswith("--array=")]
+first, last = (array[-1].split("=")[1].split("-") * 2)[:2] if array else (1, 1)
+for task in range(int(first), int(last) + 1):
+    for restart in range(9):
+        of_task = {"SLURM_ARRAY_TASK_ID": task, "SLURM_ARRAY_TASK_COUNT": int(last) - int(first) + 1}
+        more = {**of_task, "SLURM_RESTART_COUNT": restart, "SLURM_JOB_ID": number}
+        environment = {**os.environ, **{key: str(value) for key, value in more.items()}}
+        with open(f"{number}.log", "a") as log:
+            done = subprocess.run(["bash", *sys.argv[script:]], env=environment, stdout=log, stderr=log)
+            log.write(f"task {task} ended with {done.returncode}\\n")
+        if done.returncode != -9:
+            break
+"""
+
+
+def test_slurm_scripts_with_a_stand_in_for_slurm(place):
+    """Jobs run at once, one after another; a requeued task is killed and started again."""
+    commands = place.path / "commands"
+    commands.mkdir()
+    (commands / "sbatch").write_text(STAND_IN)
+    (commands / "scontrol").write_text("#!/bin/sh\nkill -9 $PPID\n")
+    for command in commands.iterdir():
+        command.chmod(0o755)
+    place.environment["PATH"] = f"{commands}:{os.environ['PATH']}"
+    place.environment["TASKS"] = "3"
+
+    def submitted(*words):
+        """What each job wrote: of the array, and of the report."""
+        done = place.ended(os.path.join(SCRIPTS, "slurm", words[0]), *words[1:])
+        assert done.returncode == 0, done
+        array, report = done.stdout.split("(")[0].replace(",", "").split()[1::2]
+        return [(place.path / f"{number}.log").read_text() for number in (array, report)]
+
+    # awk would take this name for an assignment.
+    work = ["to=10", "--digits", "1", "--to", "2^10", "--parts", "7"]
+    array, report = submitted("survey", *work, "--", "--account=me", "-pshort", "--mem=1G")
+    assert array.count("all units are complete") == 3 and "task 3 ended with 0" in array
+    assert report.endswith("all units are complete\ntask 1 ended with 0\n")
+    place.grundy("-q survey --digits 1 --to 2^10 -o whole")
+    assert (place.path / "to=10" / "merged.csv").read_text() == (place.path / "whole" / "survey.csv").read_text()
+    lines = (place.path / "submitted").read_text().splitlines()
+    assert "--mem=1G units.sbatch to=10 3" in lines[0] and "--account=me -pshort" in lines[0]
+    assert "--account=me -pshort report.sbatch to=10" in lines[1] and "--mem" not in lines[1]
+
+    # One task of the array again, then a unit whose program is killed.
+    units = (place.path / "to=10" / "units.txt").read_text().splitlines()
+    (place.path / "to=10" / f"{units[4]}.jsonl").unlink()
+    array, report = submitted("submit", "to=10", "--array=2")
+    assert "task 2/3, restart 0: all units are complete" in array and "ended with 0" in report
+    (place.path / "to=10" / f"{units[4]}.jsonl").unlink()
+    wrapper = place.path / "wrapper"
+    wrapper.write_text(
+        f'#!/bin/sh\n[ "$3" = {units[4]} ] && [ ! -e tried ] && touch tried && kill -9 $$\n'
+        f'exec {place.program} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    place.environment["GRUNDY"] = str(wrapper)
+    array, report = submitted("submit", "to=10")
+    assert f"unit {units[4]} ended with 137" in array and "failed units: 1; queued again" in array
+    assert "task 2/3, restart 1: all units are complete" in array and "ended with 0" in report
+
+    place.grundy("run kayles --to 2^12 --dir run")
+    array, report = submitted("verify", "check", "run", "--level", "recompute", "--parts", "4")
+    assert array.count("all units are complete") == 3 and "ended with 0" in report
+    assert json.loads((place.path / "check" / "merged.json").read_text())["verdict"] == "passed"
+    # What another attempt would not change is not tried again.
+    unit = (place.path / "check" / "units.txt").read_text().splitlines()[1]
+    wrapper.write_text(f'#!/bin/sh\n[ "$3" = {unit} ] && exit 3\nexec {place.program} "$@"\n')
+    array, report = submitted("submit", "check")
+    assert "units with a wrong value or a damaged file: 1\ntask 2 ended with 3" in array
+    assert "restart 1" not in array and "ended with 0" in report
+
+    for words in [["submit", "none"], ["survey", "none", "--digits", "1"]]:
+        done = place.ended(os.path.join(SCRIPTS, "slurm", words[0]), *words[1:])
+        assert done.returncode != 0 and not (place.path / "none").exists()
 
 
 class Cluster(Place):
