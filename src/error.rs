@@ -304,10 +304,10 @@ pub enum Error {
         /// What is missing.
         why: NoRunReason,
     },
-    /// Another process uses this directory.
-    #[error("{}: another process is using this directory", path.display())]
+    /// Another process uses a directory, or works on a unit.
+    #[error("{}: another process is using it", path.display())]
     Locked {
-        /// The directory.
+        /// The directory, or the file of the unit.
         path: PathBuf,
     },
     /// A property of the run in the directory differs from the requested one.

@@ -186,7 +186,10 @@ fn in_a_survey(remedy: &Remedy) -> Option<String> {
             "if it was one, remove it and repeat the survey's command, else move it to another directory".into()
         }
         Remedy::ExamineAgain => "examine the game again in a new directory, and remove the wrong record".into(),
-        Remedy::RemoveValues => "remove the file and repeat the survey's command, which computes them again".into(),
+        Remedy::RemoveValues => {
+            "remove the file and repeat the command ('grundy survey' or 'grundy unit'), which computes them again"
+                .into()
+        }
         Remedy::RemovePlan => "remove it and repeat the survey's command".into(),
         Remedy::EmptyDirectory => "choose an empty or a new one".into(),
         Remedy::FewerDirectories => "read fewer directories together".into(),
@@ -209,7 +212,9 @@ fn of_units(remedy: &Remedy) -> Option<String> {
         Remedy::NameRun => "name the directory of the run with --run",
         Remedy::VerifyWithoutUnits => "'grundy verify' checks the other values",
         Remedy::RemoveResult => "if it was one, remove it and do the unit again ('grundy unit'), else move it away",
-        Remedy::RemoveUnitsPlan => "remove it and repeat the command 'grundy units … --in DIR'",
+        Remedy::RemoveUnitsPlan => {
+            "remove it and repeat the command 'grundy units … --in DIR', which keeps the results"
+        }
         Remedy::DoUnitAgain => "do the unit again in a new directory ('grundy unit'), and remove the wrong result",
         _ => return None,
     };

@@ -96,22 +96,24 @@ fn refuse_missing(dir: &Path) -> Result<()> {
 
 /// Refuses an output file in one of the directories that are merged, unless its name cannot be that of a result.
 fn refuse_results(output: &Path, dirs: &[&Path]) -> Result<()> {
-    const TABLES: [&str; 3] = ["csv", "md", "txt"];
-    let extension = output.extension().and_then(|extension| extension.to_str());
-    if extension.is_some_and(|extension| TABLES.contains(&extension)) {
-        return Ok(());
-    }
+    let extension = output.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Ok(parent) = parent.canonicalize() else { return Ok(()) };
-    match dirs.iter().find(|dir| dir.canonicalize().is_ok_and(|dir| dir == parent)) {
-        Some(dir) => Err(anyhow!(
-            "writing {}: {} contains the results that are merged; choose another directory, or a name that ends in .md, \
-             .csv or .txt",
-            printable(output),
-            printable(dir)
-        )),
-        None => Ok(()),
+    let Some(dir) = dirs.iter().find(|dir| dir.canonicalize().is_ok_and(|dir| dir == parent)) else { return Ok(()) };
+    let (allowed, suffixes) = if units::Plan::exists(dir) {
+        (&["csv", "json", "md", "txt"][..], ".md, .csv, .json or .txt")
+    } else {
+        (&["csv", "md", "txt"][..], ".md, .csv or .txt")
+    };
+    if allowed.contains(&extension) {
+        return Ok(());
     }
+    Err(anyhow!(
+        "writing {}: {} contains the results that are merged; choose another directory, or a name that ends in \
+         {suffixes}",
+        printable(output),
+        printable(dir)
+    ))
 }
 
 /// Lists the missing results of surveys on stderr.
@@ -176,7 +178,10 @@ fn list_units(joined: &Joined, partial: bool) {
     let (kind, what) = if partial {
         ("warning", ":")
     } else {
-        ("error", "; nothing is written. Do them ('grundy units --missing' lists all), or use --partial. Missing:")
+        (
+            "error",
+            "; nothing is written. Do them ('grundy units --missing DIR...' lists all), or use --partial. Missing:",
+        )
     };
     let (missing, expected) = (joined.missing.len(), joined.expected);
     complain!("grundy: {kind}: {missing} of {expected} units are missing{what}");

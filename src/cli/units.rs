@@ -34,9 +34,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct UnitsArgs {
     #[command(subcommand)]
     work: Option<Work>,
-    /// Print the names of the units of DIR that have no result.
-    #[arg(long, value_name = "DIR", conflicts_with = "efficiency")]
-    missing: Option<PathBuf>,
+    /// Print the names of the units that have no result in DIR; of several directories with the same plan, in none.
+    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with = "efficiency")]
+    missing: Vec<PathBuf>,
     /// Compute from the processor times of the results in DIR how long other numbers of workers would take, and which
     /// part of that time they would work.
     #[arg(long, value_name = "DIR")]
@@ -156,7 +156,7 @@ pub(crate) struct UnitArgs {
 }
 
 pub(crate) fn units(args: &UnitsArgs, quiet: bool) -> Result<()> {
-    let (plan, dir) = match (&args.work, &args.missing, &args.efficiency) {
+    let (plan, dir) = match (&args.work, &args.missing[..], &args.efficiency) {
         (Some(Work::Survey(args)), ..) => (survey_plan(args)?, args.dir.as_deref()),
         (Some(Work::Verify(args)), ..) => {
             let level = match args.level {
@@ -166,9 +166,9 @@ pub(crate) fn units(args: &UnitsArgs, quiet: bool) -> Result<()> {
             };
             (Plan::verify(super::source::run_directory(&args.run)?, level, args.parts)?, Some(args.dir.as_path()))
         }
-        (None, Some(dir), _) => return missing(dir, quiet),
-        (None, None, Some(dir)) => return efficiency(dir, args),
-        (None, None, None) => return Err(Usage("nothing to do; name 'survey', 'verify' or --missing".into()).into()),
+        (None, [], Some(dir)) => return efficiency(dir, args),
+        (None, [], None) => return Err(Usage("nothing to do; name 'survey', 'verify' or --missing".into()).into()),
+        (None, dirs, _) => return missing(dirs, quiet),
     };
     if let Some(dir) = dir {
         super::output::refuse_run_directory(dir)?;
@@ -191,10 +191,12 @@ fn survey_plan(args: &SurveyArgs) -> Result<Plan> {
     Ok(Plan::survey(games, args.to, args.parts).map_err(Usage)?)
 }
 
-fn missing(dir: &Path, quiet: bool) -> Result<()> {
-    let Joined { missing, expected, begun, .. } = units::join(&[dir])?;
+fn missing(dirs: &[PathBuf], quiet: bool) -> Result<()> {
+    let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
+    let Joined { missing, expected, begun, .. } = units::join(&dirs)?;
     if !quiet {
-        complain!("{}: {} of {expected} units are missing; begun: {begun}", dir.display(), missing.len());
+        let shown: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        complain!("{}: {} of {expected} units are missing; begun: {begun}", shown.join(", "), missing.len());
     }
     super::output::print(|out| missing.iter().try_for_each(|name| Ok(writeln!(out, "{name}")?)))
 }
@@ -235,21 +237,21 @@ fn efficiency(dir: &Path, args: &UnitsArgs) -> Result<()> {
 
 pub(crate) fn unit(args: &UnitArgs, quiet: bool) -> Result<ExitCode> {
     let threads = usize::from(args.threads);
+    let name = args.name.trim_end(); // a line of a list can end with a carriage return
     // A verification cannot be interrupted, so signals end it at once.
-    let stop = if args.name.starts_with("verify-") { Arc::new(AtomicBool::new(false)) } else { stop_flag()? };
+    let stop = if name.starts_with("verify-") { Arc::new(AtomicBool::new(false)) } else { stop_flag()? };
     super::start_threads(threads)?;
     let meter = Meter::new(quiet);
     let begun = AtomicBool::new(false);
     let request = Request { method: args.kernel.method()?, threads, run: args.run.as_deref() };
-    let performed = units::perform(&args.name, &args.dir, request, &stop, |done, all| {
+    let performed = units::perform(name, &args.dir, request, &stop, |done, all| {
         if !begun.swap(true, Ordering::Relaxed) {
-            let what = if args.name.starts_with("verify-") { "values" } else { "games" };
+            let what = if name.starts_with("verify-") { "values" } else { "games" };
             meter.begin_counting(what, "unit", done, Some(all));
         }
         meter.at(done);
     });
     meter.end();
-    let name = &args.name;
     match performed? {
         Performed::Completed(spent) => say(&format!("{name}: complete after {:.1} s\n", spent.wall)),
         Performed::Already => say(&format!("{name}: complete already\n")),

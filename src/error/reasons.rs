@@ -148,6 +148,16 @@ pub enum UnitsReason {
         /// The requested plan.
         expected: String,
     },
+    /// The directory has the plan of a survey of another list of as many games.
+    #[error("this directory belongs to a survey of {}", match game {
+        Some(game) => format!("another list of games, with '{game}'"),
+        None => "the same games in another order".into(),
+    })]
+    OtherGames {
+        /// The first game of that list which the requested one does not have, with characters escaped; `None` if the
+        /// lists differ in their order only.
+        game: Option<String>,
+    },
     /// The plan of the directory has no unit of this name.
     #[error("the plan has no unit '{name}'")]
     UnknownUnit {

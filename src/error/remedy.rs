@@ -267,7 +267,9 @@ pub(super) fn of_units(why: &UnitsReason) -> Option<Remedy> {
     match why {
         UnitsReason::NoPlan { .. } => Some(Remedy::WriteUnitsPlan),
         UnitsReason::MistypedUnit { .. } => Some(Remedy::NameUnit),
-        UnitsReason::Occupied { .. } | UnitsReason::OtherPlan { .. } => Some(Remedy::EmptyDirectory),
+        UnitsReason::Occupied { .. } | UnitsReason::OtherPlan { .. } | UnitsReason::OtherGames { .. } => {
+            Some(Remedy::EmptyDirectory)
+        }
         UnitsReason::UnknownUnit { .. } => Some(Remedy::ListUnits),
         UnitsReason::OtherRun { .. } => Some(Remedy::NameRun),
         UnitsReason::Discarded { .. } => Some(Remedy::VerifyWithoutUnits),

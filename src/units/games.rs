@@ -1,11 +1,11 @@
 //! The list of the games of each unit, from which a process that does one unit learns its games.
 //!
 //! The division of a plan needs the standard form of every game of the survey, which takes seconds for a million games.
-//! The list, [`NAME`], has a line for each unit: its name and its games. The name of a unit contains a hash of its
-//! games, so a line that was altered does not fit its name. If a line does not fit, or there is no list, the process
-//! divides the plan.
+//! The first line of the list, [`NAME`], names the BLAKE3 hash of the file of the plan. Then there is a line for each
+//! unit: its name and its games. The name of a unit contains a hash of its games, so a line that was altered does not
+//! fit its name. If a line does not fit, or there is no list of this plan, the process divides the plan.
 
-use super::plan::{SurveyWork, Task, Unit, Work, survey_name};
+use super::plan::{self, SurveyWork, Task, Unit, Work, survey_name};
 use crate::storage::Dir;
 use crate::survey::{Games, PROOF_FACTOR};
 use crate::theory::rule::Rule;
@@ -16,10 +16,15 @@ pub(super) const NAME: &str = "units.games";
 /// Maximum length of the list, in bytes.
 const MAX_BYTES: u64 = 128 << 20;
 
+/// Returns the first line of the list.
+fn head(plan: &[u8]) -> String {
+    format!("plan {}\n", blake3::hash(plan))
+}
+
 /// Writes the list of the units of a survey, if it is not too long. A list that cannot be written is left out. The
-/// caller holds the lock of the plan.
-pub(super) fn write(dir: &Dir, units: &[Unit]) {
-    let mut text = String::new();
+/// caller holds the lock of the plan, and writes `plan` as its file.
+pub(super) fn write(dir: &Dir, plan: &str, units: &[Unit]) {
+    let mut text = head(plan.as_bytes());
     for unit in units {
         let Task::Survey(games) = &unit.task else { return };
         text += &unit.name;
@@ -35,10 +40,11 @@ pub(super) fn write(dir: &Dir, units: &[Unit]) {
     let _ = dir.write_whole(NAME, text.as_bytes());
 }
 
-/// Returns the unit of this name with what it computes, if the list of a directory states its games.
+/// Returns the unit of this name with what it computes, if a directory has a list of its plan that states the games.
 pub(super) fn find(dir: &Dir, name: &str) -> Option<(Unit, Work)> {
+    let plan = dir.read_at_most(plan::NAME, plan::MAX_BYTES).ok()?;
     let bytes = dir.read_at_most(NAME, MAX_BYTES).ok()?;
-    let text = std::str::from_utf8(&bytes).ok()?;
+    let text = std::str::from_utf8(&bytes).ok()?.strip_prefix(&head(&plan))?;
     let games = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     let games: Vec<Rule> = games.split(' ').map(|game| game.parse().ok()).collect::<Option<_>>()?;
     unit(name, games)
@@ -79,6 +85,7 @@ mod tests {
         assert!(find(&dir, &name[..name.len() - 1]).is_none());
         // Another game, one game fewer, the games of another unit, and other numbers in the name.
         let text = std::fs::read_to_string(path.join(NAME)).unwrap();
+        let plan_text = std::fs::read_to_string(path.join(plan::NAME)).unwrap();
         let line = text.lines().find(|line| line.starts_with(name)).unwrap();
         let other = text.lines().find(|line| line.starts_with(units[4].name())).unwrap();
         let fewer = line.rsplit_once(' ').unwrap().0;
@@ -90,8 +97,13 @@ mod tests {
             (&longer, line.replacen(name, &longer, 1)),
         ];
         for (name, line) in cases {
-            std::fs::write(path.join(NAME), format!("{line}\n")).unwrap();
+            std::fs::write(path.join(NAME), format!("{}{line}\n", head(plan_text.as_bytes()))).unwrap();
             assert!(find(&dir, name).is_none(), "{line}");
         }
+        std::fs::write(path.join(NAME), &text).unwrap();
+        assert!(find(&dir, name).is_some());
+        // The list of another plan.
+        std::fs::write(path.join(plan::NAME), plan_text.replace("4096", "2048")).unwrap();
+        assert!(find(&dir, name).is_none());
     }
 }

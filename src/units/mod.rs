@@ -9,8 +9,9 @@
 //! units: a failed or stopped unit is called again, and a unit that is done already takes no time.
 //!
 //! A unit writes one file of JSON lines: `NAME.part` while it is in progress, under a lock, and renamed to `NAME.jsonl`
-//! when it is complete. A survey unit appends the record of each game when it is done, so a unit that was killed
-//! continues with the other games. The last line states the hash of all others. `docs/FORMAT.md` describes the lines.
+//! when it is complete. A survey unit appends the record of each game when it is done, and a seal, the hash of all
+//! lines so far, so a unit that was killed continues with the other games. The last line states the hash of all others.
+//! `docs/FORMAT.md` describes the lines.
 //!
 //! Units are uneven, because games are. There are two remedies: games with similar codes are spread over the units, and
 //! a plan has many more units than there are workers. [`Schedule`] computes from the recorded times how well any number
@@ -34,8 +35,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Invariant: a result states what one process computed; nothing is added to it afterwards. Two results of one unit
-//! never silently replace each other: they agree, or [`join()`] fails and names both.
+//! Invariants: nothing is added to a complete result, and it names every process that worked on the unit. Two results
+//! of one unit never silently replace each other: they agree, or [`join()`] fails and names both.
 
 mod games;
 mod join;

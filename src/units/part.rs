@@ -1,13 +1,17 @@
 //! The file of a unit in progress: locked, extended line by line, and renamed when the unit is complete.
 //!
+//! A seal states the hash of all lines before it. A process that continues the unit keeps the lines up to the last seal
+//! that is right, so neither a half-written nor an altered line enters the result.
+//!
 //! Invariant: the process that holds the lock on `NAME.part` is the only one that writes it or renames it.
 
 use super::machine::Spent;
-use super::result::{End, Line};
+use super::result::{End, Line, UnitResult};
 use crate::error::{Error, Result};
 use crate::storage::{Dir, File, Mode};
+use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The name of the file of a complete unit.
 pub(super) fn result_name(unit: &str) -> String {
@@ -28,7 +32,7 @@ pub(super) struct Part<'a> {
 }
 
 /// The lines written so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Written {
     /// Number of bytes.
     length: u64,
@@ -59,7 +63,14 @@ impl<'a> Part<'a> {
                 dir.remove(&name).map_err(Error::io("removing", dir.join(&name)))?;
                 return Ok(None);
             }
-            return Ok(Some(Part { dir, unit, file, written: Mutex::default() }));
+            let part = Part { dir, unit, file, written: Mutex::default() };
+            // A process that was killed after the last line, or, on a network file system, one whose renaming is not
+            // seen here yet.
+            if UnitResult::parse(&part.bytes()?).is_ok_and(|complete| complete.name == unit) {
+                part.rename()?;
+                return Ok(None);
+            }
+            return Ok(Some(part));
         }
     }
 
@@ -67,17 +78,37 @@ impl<'a> Part<'a> {
         self.dir.join(&part_name(self.unit))
     }
 
-    /// Reads the lines that an interrupted process left, up to the first that `accept` refuses, and removes the rest.
-    pub(super) fn resume(&mut self, mut accept: impl FnMut(Line) -> bool) -> Result<()> {
+    fn bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut self.file.reader(), &mut bytes).map_err(Error::io("reading", self.path()))?;
-        let mut written = Written::default();
-        for line in bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
-            if !serde_json::from_slice(line).is_ok_and(&mut accept) {
-                break;
+        self.file.reader().read_to_end(&mut bytes).map_err(Error::io("reading", self.path()))?;
+        Ok(bytes)
+    }
+
+    /// Returns the lines that earlier processes left, up to the last seal that is right, and removes all others.
+    pub(super) fn resume(&mut self) -> Result<Vec<Line>> {
+        let bytes = self.bytes()?;
+        let (mut read, mut written) = (Written::default(), Written::default());
+        let (mut lines, mut sealed) = (Vec::new(), 0);
+        for text in bytes.split_inclusive(|&byte| byte == b'\n').filter(|text| text.ends_with(b"\n")) {
+            let Ok(line) = serde_json::from_slice(text) else { break };
+            let is_right = matches!(&line, Line::Seal(seal) if *seal == read.seal(seal.spent));
+            read.add(text);
+            lines.push(line);
+            if is_right {
+                (written, sealed) = (read.clone(), lines.len());
             }
-            written.add(line);
         }
+        lines.truncate(sealed);
+        self.truncate(written)?;
+        Ok(lines)
+    }
+
+    /// Removes all lines.
+    pub(super) fn clear(&mut self) -> Result<()> {
+        self.truncate(Written::default())
+    }
+
+    fn truncate(&mut self, written: Written) -> Result<()> {
         self.file.set_length(written.length).map_err(Error::io("truncating", self.path()))?;
         self.written = Mutex::new(written);
         Ok(())
@@ -85,33 +116,72 @@ impl<'a> Part<'a> {
 
     /// Appends a line.
     pub(super) fn push(&self, line: &Line) -> Result<()> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bytes = serde_json::to_vec(line).expect("numbers and text are JSON");
-        bytes.push(b'\n');
-        self.file.write_all_at(&bytes, written.length).map_err(Error::io("writing", self.path()))?;
-        written.add(&bytes);
-        Ok(())
+        self.append(&mut self.lock(), &encoded(line))
+    }
+
+    /// Appends a line, and a seal with these times, after which another process can continue.
+    pub(super) fn push_sealed(&self, line: &Line, spent: Spent) -> Result<()> {
+        let mut written = self.lock();
+        let mut bytes = encoded(line);
+        let mut with_line = written.clone();
+        with_line.add(&bytes);
+        bytes.extend(encoded(&Line::Seal(with_line.seal(spent))));
+        self.append(&mut written, &bytes)
+    }
+
+    /// Appends a seal with these times.
+    pub(super) fn seal(&self, spent: Spent) -> Result<()> {
+        let mut written = self.lock();
+        let seal = encoded(&Line::Seal(written.seal(spent)));
+        self.append(&mut written, &seal)
     }
 
     /// Appends the last line and renames the file, durably.
     pub(super) fn finish(self, spent: Spent) -> Result<()> {
-        let end = {
-            let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-            End { lines: written.lines, spent, digest: written.hasher.finalize().to_string() }
-        };
-        self.push(&Line::End(end))?;
+        let mut written = self.lock();
+        let end = encoded(&Line::End(written.seal(spent)));
+        self.append(&mut written, &end)?;
+        drop(written);
+        self.rename()
+    }
+
+    /// Renames the file of the complete unit, durably.
+    fn rename(&self) -> Result<()> {
         self.file.sync_all().map_err(Error::io("writing", self.path()))?;
-        let result = result_name(self.unit);
         let renaming = || Error::io("renaming", self.path());
-        self.dir.rename(&part_name(self.unit), &result).map_err(renaming())?;
+        self.dir.rename(&part_name(self.unit), &result_name(self.unit)).map_err(renaming())?;
         self.dir.sync().map_err(renaming())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends whole lines.
+    fn append(&self, written: &mut Written, bytes: &[u8]) -> Result<()> {
+        self.file.write_all_at(bytes, written.length).map_err(Error::io("writing", self.path()))?;
+        written.add(bytes);
+        Ok(())
     }
 }
 
+/// Returns a line as bytes.
+fn encoded(line: &Line) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(line).expect("numbers and text are JSON");
+    bytes.push(b'\n');
+    bytes
+}
+
 impl Written {
-    fn add(&mut self, line: &[u8]) {
-        self.length += line.len() as u64;
-        self.hasher.update(line);
-        self.lines += 1;
+    /// Adds whole lines.
+    fn add(&mut self, bytes: &[u8]) {
+        self.length += bytes.len() as u64;
+        self.hasher.update(bytes);
+        self.lines += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    }
+
+    /// Returns the seal, or the last line, that follows these lines.
+    fn seal(&self, spent: Spent) -> End {
+        End { lines: self.lines, spent, digest: self.hasher.finalize().to_string() }
     }
 }

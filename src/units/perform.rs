@@ -106,57 +106,64 @@ struct Surveying<'a> {
 
 impl Surveying<'_> {
     fn examine(&self, mut part: Part<'_>, progress: impl Fn(u64, u64) + Sync) -> Result<Performed> {
-        let mut missing: BTreeSet<&str> = self.games.iter().map(Rule::name).collect();
-        let mut before = Spent::default();
-        let mut is_first = true;
-        part.resume(|line| {
-            let expected = match line {
-                Line::Unit(head) => is_first && head.is_of(self.unit),
-                Line::Session(_) => !is_first,
-                Line::Record(timed) => {
-                    let TimedRecord { spent, record } = *timed;
-                    let is_new = !is_first && spent.is_valid() && fits(&record, self.work.to).is_ok();
-                    before = if is_new { spent } else { before };
-                    is_new && missing.remove(record.game.as_str())
-                }
-                Line::Check(_) | Line::End(_) => false,
-            };
-            is_first = false;
-            expected
-        })?;
-        if missing.len() == self.games.len() {
-            part.resume(|_| false)?;
-            part.push(&Line::Unit(Head::of(self.unit)))?;
-        }
-        part.push(&Line::Session(Session::now(
-            self.request.method.name(),
-            self.request.threads,
-            machine::process_time(),
-        )))?;
+        let (before, missing) = match self.continued(part.resume()?) {
+            Some(continued) => continued,
+            None => {
+                part.clear()?;
+                part.push(&Line::Unit(Head::of(self.unit)))?;
+                (Spent::default(), self.games.iter().map(Rule::name).collect())
+            }
+        };
         let clock = Clock::after(before);
+        let (method, threads) = (self.request.method, self.request.threads);
+        let session = Session::now(method.name(), threads, machine::process_time());
+        part.push_sealed(&Line::Session(session), clock.spent())?;
         let all = self.games.len();
         let done = AtomicUsize::new(all - missing.len());
         let games = self.games.iter().filter(|rule| missing.contains(rule.name())).cloned().collect();
         progress(done.load(Ordering::Relaxed) as u64, all as u64);
-        let means = Means { method: self.request.method, threads: self.request.threads };
         let failed = survey::examine_part(
-            survey::Part { dir: self.dir, games, to: self.work.to, means },
+            survey::Part { dir: self.dir, games, to: self.work.to, means: Means { method, threads } },
             self.stop,
             |record| {
-                part.push(&Line::Record(Box::new(TimedRecord { spent: clock.spent(), record })))?;
+                let spent = clock.spent();
+                part.push_sealed(&Line::Record(Box::new(TimedRecord { spent, record })), spent)?;
                 progress(done.fetch_add(1, Ordering::Relaxed) as u64 + 1, all as u64);
                 Ok(())
             },
         )?;
-        if !failed.is_empty() {
-            return Ok(Performed::Failed(failed));
-        }
-        if done.into_inner() < all {
-            return Ok(Performed::Stopped);
-        }
         let spent = clock.spent();
-        part.finish(spent)?;
-        Ok(Performed::Completed(spent))
+        if done.into_inner() == all {
+            part.finish(spent)?;
+            return Ok(Performed::Completed(spent));
+        }
+        part.seal(spent)?;
+        Ok(if failed.is_empty() { Performed::Stopped } else { Performed::Failed(failed) })
+    }
+
+    /// Returns the times of earlier processes and the games without a record, from the lines that they left; `None` if
+    /// these are not the lines of this unit.
+    fn continued(&self, lines: Vec<Line>) -> Option<(Spent, BTreeSet<&str>)> {
+        let mut missing: BTreeSet<&str> = self.games.iter().map(Rule::name).collect();
+        let mut before = Spent::default();
+        let mut lines = lines.into_iter();
+        let Some(Line::Unit(head)) = lines.next() else { return None };
+        let mut fits_all = head.is_of(self.unit);
+        for line in lines {
+            fits_all &= match line {
+                Line::Session(_) => true,
+                Line::Record(timed) => {
+                    let record = timed.record;
+                    fits(&record, self.work.to).is_ok() && missing.remove(record.game.as_str())
+                }
+                Line::Seal(seal) => {
+                    before = seal.spent;
+                    before.is_valid()
+                }
+                Line::Unit(_) | Line::Check(_) | Line::End(_) => false,
+            };
+        }
+        fits_all.then_some((before, missing))
     }
 }
 
@@ -174,7 +181,7 @@ impl Checking<'_> {
     fn check(&self, mut part: Part<'_>, progress: impl Fn(u64, u64) + Sync) -> Result<Performed> {
         let Checking { unit, work, run, .. } = *self;
         require_run(run, work)?;
-        part.resume(|_| false)?;
+        part.clear()?;
         part.push(&Line::Unit(Head::of(unit)))?;
         let (clock, startup) = (Clock::after(Spent::default()), machine::process_time());
         let range = || Some(self.range.clone());

@@ -10,6 +10,7 @@ use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
 use crate::verify;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
@@ -18,11 +19,14 @@ use std::time::{Duration, Instant};
 /// The file name of a plan.
 pub(super) const NAME: &str = "units.plan";
 
+/// The usual file name of the list of the units, which users and `scripts/slurm` write.
+const LIST: &str = "units.txt";
+
 /// Value of the field `format` of a plan.
 const FORMAT: &str = "grundy-units-plan-1";
 
 /// Maximum length of a plan, in bytes.
-const MAX_BYTES: u64 = 128 << 20;
+pub(super) const MAX_BYTES: u64 = 128 << 20;
 
 /// Maximum number of parts of a plan.
 pub const MAX_PARTS: u64 = 1 << 20;
@@ -306,8 +310,7 @@ impl Plan {
     /// # Errors
     /// Those of [`Plan::read`] and [`Plan::write`].
     pub(super) fn look_up(dir: &Dir, name: &str) -> Result<Option<(Unit, Work)>> {
-        let is_planned = dir.length(NAME).map_err(Error::io("reading the state of", dir.join(NAME)))?.is_some();
-        if is_planned && let Some(found) = games::find(dir, name) {
+        if let Some(found) = games::find(dir, name) {
             return Ok(Some(found));
         }
         let plan = match Plan::find(dir)? {
@@ -348,16 +351,9 @@ impl Plan {
         if let Some(there) = Plan::find(&dir)? {
             return self.require(&there, &dir);
         }
-        let mut names = match dir.names() {
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            names => names.map_err(Error::io("reading the names in", dir.path()))?,
-        };
-        names.sort_unstable();
-        // Another process may be writing the same plan now.
-        if !names.iter().any(|name| name.starts_with(NAME) || name.starts_with(games::NAME))
-            && let Some(name) = names.first()
-        {
-            return refuse(UnitsReason::Occupied { name: printable(name) });
+        let units = self.units();
+        if let Some(name) = occupant(&dir, &units)? {
+            return refuse(UnitsReason::Occupied { name: printable(&name) });
         }
         let text = serde_json::to_string_pretty(self).expect("numbers and text are JSON") + "\n";
         if text.len() as u64 > MAX_BYTES {
@@ -379,7 +375,7 @@ impl Plan {
             dir.remove(&part).map_err(writing())?;
             return self.require(&there, &dir);
         }
-        games::write(&dir, &self.units());
+        games::write(&dir, &text, &units);
         file.set_length(0).map_err(writing())?;
         let written = file.write_all_at(text.as_bytes(), 0).and_then(|()| file.sync_all());
         if written.is_err() {
@@ -395,9 +391,41 @@ impl Plan {
         if self.is_same(there) {
             return Ok(());
         }
-        let why = UnitsReason::OtherPlan { found: there.to_string(), expected: self.to_string() };
+        let why = match (&self.work, &there.work) {
+            (Work::Survey(one), Work::Survey(two)) if self.to_string() == there.to_string() => {
+                UnitsReason::OtherGames { game: other_game(&one.games, &two.games) }
+            }
+            _ => UnitsReason::OtherPlan { found: there.to_string(), expected: self.to_string() },
+        };
         Err(Error::Units { path: dir.path().into(), why })
     }
+}
+
+/// Returns the first game of the list `there` that the list `here` does not have, with characters escaped.
+fn other_game(here: &Games, there: &Games) -> Option<String> {
+    let (Games::List(here), Games::List(there)) = (here, there) else { return None };
+    let here: HashSet<&String> = here.iter().collect();
+    there.iter().find(|game| !here.contains(game)).map(|game| printable(game))
+}
+
+/// Returns the name of a file that is not of units, if there is one, and no file that one of these units or their plan
+/// has written.
+fn occupant(dir: &Dir, units: &[Unit]) -> Result<Option<String>> {
+    let mut names = match dir.names() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        names => names.map_err(Error::io("reading the names in", dir.path()))?,
+    };
+    names.sort_unstable();
+    let of_unit: HashSet<&str> = units.iter().map(Unit::name).collect();
+    // Another process may be writing the same plan now, or the plan was removed and the results are there.
+    let is_ours = |name: &String| {
+        let unit = name.split('.').next().unwrap_or_default();
+        name.starts_with(NAME) || name.starts_with(games::NAME) || of_unit.contains(unit)
+    };
+    if names.iter().any(is_ours) {
+        return Ok(None);
+    }
+    Ok(names.into_iter().find(|name| name != LIST))
 }
 
 /// Returns the name of part number `part` of a survey, of `parts` parts, with these games.
@@ -432,7 +460,11 @@ impl std::fmt::Display for Plan {
                 write!(f, "a survey of {} games, {to} values each, in {parts} parts", names.len())
             }
             Work::Verify(VerifyWork { game, count, digest, level, .. }) => {
-                let (game, level, digest) = (printable(game), level.name(), &digest[..SHORT]);
+                let (game, digest) = (printable(game), &digest[..SHORT]);
+                let level = match level {
+                    Level::Definition { samples, seed } => format!("definition ({samples} samples, seed {seed})"),
+                    Level::Exclusion | Level::Recompute => level.name().into(),
+                };
                 write!(f, "the check of {count} values of {game} (digest {digest}…), level {level}, in {parts} parts")
             }
         }

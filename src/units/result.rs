@@ -11,7 +11,10 @@ use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 /// Value of the field `format` of a result.
-const FORMAT: &str = "grundy-unit-1";
+const FORMAT: &str = "grundy-unit-2";
+
+/// The same in results of earlier versions, which have no seals.
+const EARLIER: &str = "grundy-unit-1";
 
 /// Maximum length of the statement that a value is wrong, in bytes.
 const LONGEST_STATEMENT: usize = 4096;
@@ -24,6 +27,8 @@ pub(super) enum Line {
     Session(Session),
     Record(Box<TimedRecord>),
     Check(Check),
+    /// Another process can continue after this line.
+    Seal(End),
     End(End),
 }
 
@@ -123,13 +128,13 @@ impl Check {
     }
 }
 
-/// The last line.
+/// The last line, and each line after which another process can continue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
     /// Number of lines before this one.
     pub lines: u64,
-    /// The times of the unit, over all processes that worked on it.
+    /// The times of the unit so far, over all processes that worked on it.
     pub spent: Spent,
     /// BLAKE3 hash of all bytes before this line, as 64 hexadecimal digits.
     pub digest: String,
@@ -174,10 +179,13 @@ impl UnitResult {
         }
         let mut lines = lines.into_iter();
         let Some(Line::Unit(head)) = lines.next() else { return Err("the first line names no unit".into()) };
-        if head.format != FORMAT {
+        if ![FORMAT, EARLIER].contains(&head.format.as_str()) {
             return Err(format!("its format is '{}', not '{FORMAT}'", printable(&head.format)));
         }
         let Some(Line::End(end)) = lines.next_back() else { return Err("the last line is missing".into()) };
+        if end.lines != 1 + lines.len() as u64 {
+            return Err(format!("the last line states {} lines before it, not {}", end.lines, 1 + lines.len()));
+        }
         if end.digest != blake3::hash(&bytes[..end_at]).to_string() {
             return Err("the lines do not have the hash that the last one states".into());
         }
@@ -187,6 +195,7 @@ impl UnitResult {
                 Line::Session(session) => result.sessions.push(session),
                 Line::Record(timed) => result.records.push(timed.record),
                 Line::Check(check) if result.check.is_none() => result.check = Some(check),
+                Line::Seal(_) => {}
                 _ => return Err("the lines are not in the order of a result".into()),
             }
         }

@@ -150,6 +150,94 @@ fn altered_list_of_games_changes_no_unit() {
     }
 }
 
+/// The same list in a directory with another plan says nothing about its units.
+#[test]
+fn list_of_games_of_another_plan_adds_no_unit() {
+    let home = Home::new();
+    let unit = &home.lines("units survey --digits 1 --to 2^10 --parts 3 --in one")[0];
+    home.well("units survey --digits 1 --to 2^11 --parts 3 --in other");
+    std::fs::copy(home.path("one/units.games"), home.path("other/units.games")).unwrap();
+    home.fails(2, &format!("unit {unit} --in other"), &["no unit"]);
+    assert_eq!(home.lines("units --missing other").len(), 3);
+}
+
+#[test]
+fn plan_that_was_removed_is_written_again() {
+    let home = Home::new();
+    home.well("-q run kayles --to 5000 --dir run");
+    let lines = [
+        "units survey --digits 1 --to 2^10 --parts 3 --in survey",
+        "units verify run --level recompute --parts 2 --in check",
+    ];
+    for (line, dir) in lines.into_iter().zip(["survey", "check"]) {
+        let units = home.lines(line);
+        do_units(&home, &units[..1], &format!("--in {dir}"));
+        for file in ["units.plan", "units.games"] {
+            _ = std::fs::remove_file(home.path(dir).join(file));
+        }
+        std::fs::write(home.path(dir).join("units.txt"), units.join("\n")).unwrap();
+        assert_eq!(home.lines(line), units);
+        assert_eq!(home.lines(&format!("units --missing {dir}")), units[1..]);
+    }
+}
+
+#[test]
+fn list_of_units_is_no_other_file() {
+    let home = Home::new();
+    let units = home.lines("units survey --digits 1 --to 2^10 --parts 2");
+    std::fs::create_dir(home.path("parts")).unwrap();
+    std::fs::write(home.path("parts/units.txt"), units.join("\r\n")).unwrap();
+    for line in home.read("parts/units.txt").split_inclusive('\n') {
+        let words = ["-q", "unit", line.trim_end_matches('\n'), "--in", "parts"];
+        assert!(grundy(words).current_dir(home.dir()).status().unwrap().success(), "{line:?}");
+    }
+    assert_eq!(home.lines("units --missing parts"), [""; 0]);
+}
+
+/// The message states what two plans with the same numbers do not have in common.
+#[test]
+fn message_distinguishes_plans_with_equal_numbers() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "kayles\n.07\n0.6\n").unwrap();
+    std::fs::write(home.path("reversed"), "0.6\n.07\nkayles\n").unwrap();
+    std::fs::write(home.path("others"), "kayles\n.07\n0.16\n").unwrap();
+    home.well("units survey games --to 2^10 --parts 2 --in parts");
+    home.fails(1, "units survey reversed --to 2^10 --parts 2 --in parts", &["the same games in another order"]);
+    home.fails(1, "units survey others --to 2^10 --parts 2 --in parts", &["another list of games, with '0.6'"]);
+    home.well("-q run kayles --to 5000 --dir run");
+    let line = "units verify run --level definition --parts 2 --in check --samples";
+    home.well(&format!("{line} 3"));
+    home.fails(1, &format!("{line} 4"), &["(3 samples, seed 1)", "not to", "(4 samples, seed 1)"]);
+}
+
+#[test]
+fn units_missing_in_all_of_several_directories_are_listed() {
+    let home = Home::new();
+    let units = home.lines("units survey --digits 1 --to 2^10 --parts 4");
+    do_units(&home, &units[..2], "--in one");
+    do_units(&home, &units[1..3], "--in other");
+    assert_eq!(home.lines("units --missing one other"), units[3..]);
+    let (_, _, stderr) = home.reply("units --missing one other");
+    assert!(stderr.contains("one, other: 1 of 4 units are missing"), "{stderr}");
+}
+
+#[test]
+fn merge_writes_no_file_that_could_be_a_result() {
+    let home = Home::new();
+    let units = home.lines("units survey --digits 1 --to 2^10 --parts 2");
+    do_units(&home, &units, "--in parts");
+    home.well("-q survey --digits 1 --to 2^10 -o whole");
+    for (dir, name) in [("parts", "x.jsonl"), ("parts", "x.part"), ("parts", "x"), ("whole", "x.json"), ("whole", "x")]
+    {
+        let stderr = home.fails(1, &format!("merge {dir} -o {dir}/{name}"), &["contains the results", ".csv"]);
+        assert!(!home.path(dir).join(name).exists(), "{stderr}");
+    }
+    for (dir, name) in [("parts", "x.json"), ("parts", "x.csv"), ("whole", "x.md"), ("whole", "x.txt")] {
+        home.well(&format!("merge {dir} --json -o {dir}/{name}"));
+        assert_eq!(home.read(&format!("{dir}/{name}")), home.well(&format!("merge {dir} --json")));
+    }
+}
+
 #[test]
 fn directories_with_other_files_are_refused() {
     let home = Home::new();
@@ -184,9 +272,12 @@ fn interrupted_unit_continues_with_the_missing_games() {
         home.well(&format!("-q unit {unit} --in good"));
         let again = UnitResult::parse(home.read(&format!("good/{unit}.jsonl")).as_bytes()).unwrap();
         assert_eq!(sorted(&again), sorted(&whole), "cut at {cut}");
-        let kept = result[..cut].matches("{\"record\"").count().min(whole.records.len());
-        let sessions = 1 + usize::from(kept > 1 || (kept == 1 && again.sessions.len() == 2));
-        assert_eq!(again.sessions.len(), sessions, "cut at {cut}");
+        // The first seal follows the line of the first process. A whole file is complete.
+        let is_sealed = cut > end_of_line(&result, 2);
+        let is_complete = cut == result.len();
+        assert_eq!(again.sessions.len(), if is_sealed && !is_complete { 2 } else { 1 }, "cut at {cut}");
+        let kept = result[..cut].matches("{\"seal\"").count().saturating_sub(2);
+        assert!(again.records[..kept] == whole.records[..kept], "cut at {cut}");
         assert!(!home.path(&format!("good/{unit}.part")).exists());
     }
     // Lines of another unit, and garbage, are dropped.
@@ -197,6 +288,54 @@ fn interrupted_unit_continues_with_the_missing_games() {
         let again = UnitResult::parse(home.read(&format!("good/{unit}.jsonl")).as_bytes()).unwrap();
         assert_eq!(sorted(&again), sorted(&whole));
     }
+}
+
+/// The offset of the line feed of this line, from line 0 on.
+fn end_of_line(text: &str, line: usize) -> usize {
+    text.match_indices('\n').nth(line).unwrap().0
+}
+
+/// A line that was altered in the file of an interrupted unit does not enter the result, and neither do those after it.
+#[test]
+fn altered_lines_of_an_interrupted_unit_are_computed_again() {
+    let home = Home::new();
+    let mut random = Random::new("altered parts");
+    let unit = &home.lines("units survey --digits 1 --to 2^10 --parts 3 --in good")[1];
+    home.well(&format!("-q unit {unit} --in good"));
+    let table = home.well("merge good --partial");
+    let file = home.path(&format!("good/{unit}.jsonl"));
+    let part = home.path(&format!("good/{unit}.part"));
+    let result = std::fs::read(&file).unwrap();
+    let sealed = &result[..=result[..result.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap()];
+    for _ in 0..60 {
+        let at = random.below(sealed.len() as u64) as usize;
+        let mut altered = sealed.to_vec();
+        altered[at] ^= 1 << random.below(8);
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&part, altered).unwrap();
+        home.well(&format!("-q unit {unit} --in good"));
+        assert_eq!(home.well("merge good --partial"), table, "byte {at}");
+    }
+}
+
+/// A result names all processes that worked on the unit, also those that completed no game.
+#[test]
+fn result_names_processes_that_completed_no_game() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "0.6\n").unwrap();
+    let unit = &home.lines("units survey games --to 2^21 --parts 1 --in parts")[0];
+    let part = home.path(&format!("parts/{unit}.part"));
+    let sessions = || std::fs::read_to_string(&part).unwrap_or_default().matches("{\"session\"").count();
+    for (number, signal) in [(1, Signal::TERM), (2, Signal::KILL)] {
+        let mut command = grundy(["-q", "unit", unit, "--in", "parts"]);
+        let child = start(command.current_dir(home.dir()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+        wait_until("the process has begun", || sessions() == number);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert!(!child.wait_with_output().unwrap().status.success());
+    }
+    home.well(&format!("-q unit {unit} --in parts"));
+    let result = UnitResult::parse(home.read(&format!("parts/{unit}.jsonl")).as_bytes()).unwrap();
+    assert_eq!((result.sessions.len(), result.records.len()), (3, 1));
 }
 
 #[test]
@@ -354,11 +493,15 @@ fn damaged_result_is_refused_at_every_byte() {
     home.fails(3, "merge parts", &[&file, "not named after it"]);
     std::fs::write(home.path(&file), &good).unwrap();
     let lines: Vec<String> = good.split_inclusive('\n').map(str::to_owned).collect();
-    let without_a_record = [&lines[..2], &lines[3..]].concat();
+    assert!(lines[3].starts_with("{\"record\""), "{}", lines[3]);
+    let without_a_record = [&lines[..3], &lines[4..]].concat();
     let digest = UnitResult::parse(good.as_bytes()).unwrap().end.digest;
     let body = without_a_record[..without_a_record.len() - 1].concat();
     let sealed = without_a_record.concat().replace(&digest, &blake3::hash(body.as_bytes()).to_string());
-    std::fs::write(home.path(&file), sealed).unwrap();
+    std::fs::write(home.path(&file), &sealed).unwrap();
+    let count = |less| format!("\"lines\":{},", lines.len() - less);
+    home.fails(3, "merge parts", &[&file, "lines before it"]);
+    std::fs::write(home.path(&file), sealed.replace(&count(1), &count(2))).unwrap();
     home.fails(3, "merge parts", &[&file, "records are not those"]);
 }
 

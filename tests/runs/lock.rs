@@ -26,7 +26,7 @@ fn kill(mut child: Child) {
 fn refused(output: &Output, dir: &Path) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(75), "{stderr}");
-    assert!(stderr.contains("another process is using this directory"), "{stderr}");
+    assert!(stderr.contains("another process is using it"), "{stderr}");
     assert!(stderr.contains(dir.to_str().unwrap()) && !stderr.contains("panicked"), "{stderr}");
 }
 
