@@ -20,9 +20,8 @@ use crate::table::files::WATCH;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Maximum length of the file, in bytes: about ten times the length of the window of Grundy's game, 48.5 million
-/// values.
-const MAX_BYTES: u64 = 1 << 30;
+/// Maximum length of the first line, in bytes.
+const LONGEST_LINE: u64 = 1024;
 const FORMAT: &str = "grundy-watch-2";
 
 /// The first line of the file.
@@ -70,7 +69,8 @@ pub(super) fn write(dir: &Path, view: &RunReader, mark: &Mark) -> Result<()> {
 
 /// Returns the saved mark; `None` unless an unaltered one was written when the run had exactly its current length.
 pub(super) fn read(dir: &Path, view: &RunReader) -> Option<Mark> {
-    let bytes = Dir::at(dir).read_at_most(WATCH, MAX_BYTES).ok()?;
+    let most = view.contents.last.count.saturating_mul(2).saturating_add(LONGEST_LINE); // the window has values of the run
+    let bytes = Dir::at(dir).read_at_most(WATCH, most).ok()?;
     let (line, window) = sealed_values::parse::<Line>(&bytes)?;
     if !line.belongs_to(&view.contents.last) || line.file(&window) != bytes {
         return None;
