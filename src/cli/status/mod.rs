@@ -153,7 +153,8 @@ impl Block {
                 examined.iter().map(|(dir, run)| Report { dir, run }.to_string()).collect::<Vec<String>>().join("\n")
             }
         };
-        errors.extend(examined.into_iter().filter_map(|(_, run)| run.damage).map(anyhow::Error::from));
+        let reported = examined.into_iter().flat_map(|(_, run)| [run.damage, run.unconfirmed]);
+        errors.extend(reported.flatten().map(anyhow::Error::from));
         Ok(Block { text, errors })
     }
 }
@@ -184,6 +185,8 @@ struct Examined {
     last_commit: Option<Record>,
     /// Number of first values that another kernel on another machine computed with equal digests.
     confirmed: u64,
+    /// Why the confirmations cannot be read.
+    unconfirmed: Option<Error>,
     /// The periods that zeros rule out; `None` if they were not searched or the values cannot be read.
     excluded: Option<Excluded>,
     /// Why the files cannot be opened, in particular what they lack against the journal.
@@ -231,10 +234,13 @@ impl Examined {
         let mut records = journal::last_records(dir, contents.records, pace::RECORDS).unwrap_or_default();
         let pace = pace::pace(&records);
         records.retain(|record| record.event == Event::Commit);
-        let noted = grundy::publish::confirmations(dir, &contents.points)?;
+        let (noted, unconfirmed) = match grundy::publish::confirmations(dir, &contents.points) {
+            Ok(noted) => (noted, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
         let confirmed = noted.iter().map(|noted| noted.values).max().unwrap_or(0);
         let (last_commit, now) = (records.pop(), SystemTime::now());
-        Ok(Examined { contents, state, pace, last_commit, confirmed, excluded, damage, now })
+        Ok(Examined { contents, state, pace, last_commit, confirmed, unconfirmed, excluded, damage, now })
     }
 
     /// When the running process is expected to have computed its N values.
@@ -304,7 +310,7 @@ fn objects(runs: &[(String, Examined)]) -> Result<String> {
 pub(super) fn object(dir: &Path) -> Result<()> {
     let run = Examined::of(dir, true)?;
     output::print(|out| output::object(out, &Object::of(&dir.display().to_string(), &run)))?;
-    run.damage.map_or(Ok(()), |error| Err(error.into()))
+    run.damage.or(run.unconfirmed).map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// The periods that zeros among the first values rule out; `None` if the values cannot be read, a fault that `verify`

@@ -68,6 +68,7 @@ fn computed_on(run: &Examined) -> String {
 /// How far another computation gave the same digests.
 fn confirmed(run: &Examined) -> String {
     match run.confirmed {
+        _ if run.unconfirmed.is_some() => painted(BAD, "unknown: the file of confirmations is damaged"),
         0 => "no: no other computation is noted here ('grundy compare --record')".to_owned(),
         values => format!("{}, by another kernel on another machine", counted(values, "values")),
     }
