@@ -86,12 +86,10 @@ impl<'a> Subject<'a> {
                 }
             }
         }
-        let mut tried = 0;
-        for &(h, p) in shifts.iter().rev().filter(|shift| shift.1 > 0) {
-            if p == tried {
-                continue;
-            }
-            tried = p;
+        // Longer ends first; the shorter ends that the same shift explains add nothing.
+        shifts.reverse();
+        shifts.dedup_by_key(|&mut (_, p)| p);
+        for (h, p) in shifts {
             let repeat = self.examine(&known, stretch.start, p)?;
             let proved = repeat.proof.is_some();
             let seen_twice = h >= shortest && p <= h;
