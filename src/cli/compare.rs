@@ -17,9 +17,11 @@ use std::process::ExitCode;
                         Compares the digests that both state: those at segment boundaries (every 2^24 values, or as \
                         'publish --segment' states), those at the ends, and of two runs those of all commits. Of a \
                         published directory, the SHA-256 of its files are checked first. Of a run directory, nothing \
-                        but the journal is read. Exit status 3 if digests differ.\n\n\
-                        JSON keys: game counts agree differs kernels machines confirmed obstacle; 'differs' is null, or \
-                        has the keys segment from to; 'machines' contains null where the machine of values is not \
+                        but the journal is read. Exit status 3 if digests differ, or if of equal values the largest \
+                        or the rare positions differ; 4 if no digest is stated by both.\n\n\
+                        JSON keys: game counts agree differs contradiction kernels machines confirmed obstacle; \
+                        'differs' is null, or has the keys segment from to; 'contradiction' is null, or the key of a \
+                        manifest that contradicts equal digests; 'machines' contains null where the machine of values is not \
                         known; 'confirmed' is the number of first values that different kernels on different machines \
                         computed with equal digests; 'obstacle' is null, or why no more are: differs, \
                         no-common-digest, same-kernel, unknown-machine or same-machine.")]
@@ -70,6 +72,9 @@ pub(crate) fn compare(args: &Args) -> Result<ExitCode> {
                 text += &format!(", in segment {segment}");
             }
         }
+        if let Some(key) = comparison.contradiction {
+            text += &format!("; but '{key}' differs, which the values determine: one of the manifests is wrong");
+        }
         let by = |i: usize| {
             let (kernels, machines) = (comparison.kernels[i].join(", "), machine_names(&comparison.machines[i]));
             printable(&format!("kernel {kernels} on {machines}"))
@@ -84,7 +89,11 @@ pub(crate) fn compare(args: &Args) -> Result<ExitCode> {
         }
         Ok(out.write_all(fitted(&(text + "\n")).as_bytes())?)
     })?;
-    Ok(ExitCode::from(if comparison.differs.is_some() { 3 } else { 0 }))
+    Ok(ExitCode::from(match comparison.agree {
+        _ if comparison.differs.is_some() || comparison.contradiction.is_some() => 3,
+        0 => super::INCOMPLETE,
+        _ => 0,
+    }))
 }
 
 /// Compares two manifests, each with its path.
@@ -110,7 +119,8 @@ pub(super) fn reason(obstacle: Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Differs => "the digests differ; 'grundy verify --level recompute' finds the wrong values",
         Obstacle::NoCommonDigest => {
-            "no digest is known of both after the same number of values; compute both to the same number"
+            "no digest is known of both after the same number of values; runs state one after every 16,777,216 values, \
+             published directories after every segment, so compute more values"
         }
         Obstacle::SameKernel => {
             "the same kernel computed both; compute one of them again with another --kernel, on another processor model"

@@ -19,6 +19,8 @@ pub struct Comparison {
     pub agree: u64,
     /// Where they differ; null if they agree wherever both state a digest.
     pub differs: Option<Difference>,
+    /// The first property that equal values have in common, and that is not equal in both; null if there is none.
+    pub contradiction: Option<&'static str>,
     /// The kernels of each.
     pub kernels: [Vec<String>; 2],
     /// The machines of each; null for values whose machine is not known.
@@ -77,7 +79,7 @@ pub fn compare(one: &Manifest, other: &Manifest) -> Option<Comparison> {
         agree = count;
     }
     let origins = [one, other].map(|manifest| manifest.computed.origins.as_slice());
-    let (independent, obstacle) = first_dependent(origins[0], origins[1]);
+    let (independent, obstacle) = first_dependent(origins[0], origins[1], obstacle);
     let points = common().map(|(count, _)| count).filter(|count| *count <= agree.min(independent));
     let (confirmed, obstacle) = match (differs, agree) {
         (Some(_), _) => (0, Some(Obstacle::Differs)),
@@ -85,13 +87,32 @@ pub fn compare(one: &Manifest, other: &Manifest) -> Option<Comparison> {
         _ => (points.max().unwrap_or(0), obstacle.filter(|_| independent < agree)),
     };
     let counts = [one.count, other.count];
+    let contradiction = if agree == one.count && agree == other.count { contradiction(one, other) } else { None };
     let (kernels, machines) = (origins.map(Origin::kernels), origins.map(Origin::machines));
-    Some(Comparison { game: one.game.clone(), counts, agree, differs, kernels, machines, confirmed, obstacle })
+    let game = one.game.clone();
+    Some(Comparison { game, counts, agree, differs, contradiction, kernels, machines, confirmed, obstacle })
+}
+
+/// Returns the first property in which manifests of equal values differ, although the values determine it.
+fn contradiction(one: &Manifest, other: &Manifest) -> Option<&'static str> {
+    let space = |manifest: &Manifest| (manifest.mask, manifest.position);
+    let has_equal_space = space(one) == space(other);
+    let properties = [
+        ("max_value", one.max_value != other.max_value),
+        ("max_at", one.max_at != other.max_at),
+        ("rares", has_equal_space && one.rares != other.rares),
+        ("last_rare", has_equal_space && one.last_rare != other.last_rare),
+    ];
+    properties.into_iter().find_map(|(name, differs)| differs.then_some(name))
 }
 
 /// Returns the number of first values that both lists say were computed independently, and why the next one was not;
-/// `None` if a list ends there.
-fn first_dependent(one: &[Origin], other: &[Origin]) -> (u64, Option<Obstacle>) {
+/// `None` if a list ends there. `obstacle` decides for the values of two origins.
+pub(super) fn first_dependent(
+    one: &[Origin],
+    other: &[Origin],
+    obstacle: impl Fn(&Origin, &Origin) -> Option<Obstacle>,
+) -> (u64, Option<Obstacle>) {
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
     let mut count = 0;
     while let (Some(here), Some(there)) = (one.peek(), other.peek()) {
@@ -105,7 +126,7 @@ fn first_dependent(one: &[Origin], other: &[Origin]) -> (u64, Option<Obstacle>) 
     (count, None)
 }
 
-fn obstacle(one: &Origin, other: &Origin) -> Option<Obstacle> {
+pub(super) fn obstacle(one: &Origin, other: &Origin) -> Option<Obstacle> {
     match (&one.machine, &other.machine) {
         _ if one.kernel == other.kernel => Some(Obstacle::SameKernel),
         (Some(one), Some(other)) => (!are_different(one, other)).then_some(Obstacle::SameMachine),

@@ -1,9 +1,11 @@
 //! The file `confirmed.json` of a run directory: what other computations confirm of the run.
 //!
-//! Invariant: an entry counts only if the journal states the digest that it names.
+//! Invariant: an entry counts only if the journal states the digest that it names, and if its values were computed by
+//! another kernel on another machine than those of the run.
 
+use super::comparison::{Obstacle, first_dependent, obstacle};
 use super::manifest::Confirmation;
-use crate::checkpoint::journal::CommitPoint;
+use crate::checkpoint::journal::{CommitPoint, Contents, Origin};
 use crate::error::{Damage, Error, Result};
 use crate::storage::Dir;
 use crate::survey::printable;
@@ -28,17 +30,28 @@ fn read(dir: &Dir) -> Result<Vec<Confirmation>> {
     })
 }
 
-/// Returns what is noted in the directory of a run, as far as the digests are those of these commit points.
+/// Returns what is noted in the directory of a run and confirms its values, which this journal describes.
 ///
 /// # Errors
 /// [`Error::Damage`] if the file is not as [`record`] writes it; errors of reading.
-pub fn confirmations(dir: &Path, points: &[CommitPoint]) -> Result<Vec<Confirmation>> {
+pub fn confirmations(dir: &Path, journal: &Contents) -> Result<Vec<Confirmation>> {
     let mut all = read(&Dir::at(dir))?;
     let is_stated = |noted: &Confirmation| {
-        points.iter().any(|point| point.count == noted.values && point.digest.to_string() == noted.digest)
+        let states = |point: &CommitPoint| point.count == noted.values && point.digest.to_string() == noted.digest;
+        journal.points.iter().any(states)
     };
-    all.retain(is_stated);
+    all.retain(|noted| is_stated(noted) && is_independent(&journal.origins, noted));
     Ok(all)
+}
+
+/// Whether other kernels on other machines computed the values of a confirmation than those of a run. Who recorded it
+/// has named a machine of the run that its journal does not state.
+fn is_independent(run: &[Origin], noted: &Confirmation) -> bool {
+    let obstacle = |here: &Origin, there: &Origin| match obstacle(here, there) {
+        Some(Obstacle::UnknownMachine) if here.machine.is_none() && there.machine.is_some() => None,
+        found => found,
+    };
+    first_dependent(run, &noted.origins, obstacle).0 >= noted.values
 }
 
 /// Notes a confirmation in the directory of a run.

@@ -42,7 +42,7 @@ pub struct Manifest {
     pub max_value: u16,
     /// The least n with that value.
     pub max_at: u64,
-    /// Number of values of 255 or more.
+    /// Number of values of 255 or more in a table of bytes; 0 in a table of two bytes.
     pub escapes: u64,
     /// How the values were computed.
     pub computed: Computed,

@@ -111,6 +111,33 @@ fn altered_published_files_and_manifests_are_refused() {
     assert_eq!(home.json("compare run there/manifest.json --json")["agree"], 30_000);
 }
 
+/// Equal values have equal maxima, and in one space equal rare positions.
+#[test]
+fn manifests_that_contradict_equal_digests_are_wrong() {
+    let home = Home::new();
+    home.well("-q run grundy --to 30000 --dir run");
+    home.well("-q publish run -o there");
+    assert_eq!(home.json("compare run there --json")["contradiction"], Value::Null);
+    let manifest = home.object("there/manifest.json");
+    for key in ["max_value", "max_at", "rares", "last_rare"] {
+        let mut altered = manifest.clone();
+        altered[key] = json!(manifest[key].as_u64().unwrap() - 1);
+        std::fs::write(home.path("altered.json"), altered.to_string()).unwrap();
+        let (status, stdout, _) = home.reply("compare run altered.json --json");
+        let found: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!((status, &found["contradiction"], &found["agree"]), (3, &json!(key), &json!(30_000)));
+        let (_, stdout, _) = home.reply("compare run altered.json");
+        assert!(stdout.contains(&format!("'{key}' differs")), "{stdout}");
+    }
+    // Of more values nothing follows.
+    home.well("-q run kayles --to 30000 --dir kayles");
+    home.well("-q publish kayles -o longer");
+    home.well("-q run kayles --to 20000 --dir shorter");
+    home.fails(1, "compare shorter longer --record", &["no digest is known of both"]);
+    let (status, stdout, _) = home.reply("compare shorter longer");
+    assert!(status == 4 && stdout.contains("no digest is stated by both"), "{stdout}");
+}
+
 /// What `compare` says of two runs of equally many values: the number of confirmed values, and the obstacle.
 fn confirmed(home: &Home, one: &str, other: &str, more: &str) -> (Value, Value) {
     let found = home.json(&format!("compare {one} {other} --json {more}"));
@@ -144,7 +171,19 @@ fn confirmation_takes_another_kernel_another_machine_and_equal_digests() {
     let manifest = Manifest::parse(home.read("here/manifest.json").as_bytes()).unwrap();
     assert_eq!((manifest.confirmed_values(), manifest.confirmed[0].origins[0].kernel.as_str()), (20_000, "definition"));
     assert!(home.read("here/README.md").contains("first 20000 values with equal digests"));
-    // A note about other values does not count.
+    // A note about other values does not count, nor one by the kernel and machine of the run, or by none.
+    let good = home.read("run/confirmed.json");
+    let run = home.json("status run --json");
+    let mut own: Value = serde_json::from_str(&good).unwrap();
+    own[0]["origins"][0]["machine"] = run["machines"][0].clone();
+    let mut none = own.clone();
+    none[0]["origins"] = json!([]);
+    for altered in [own, none] {
+        std::fs::write(home.path("run/confirmed.json"), altered.to_string()).unwrap();
+        assert_eq!(home.json("status run --json")["confirmed"], 0, "{altered}");
+    }
+    std::fs::write(home.path("run/confirmed.json"), good).unwrap();
+    assert_eq!(home.json("status run --json")["confirmed"], 20_000);
     let note = home.read("run/confirmed.json").replace(&manifest.confirmed[0].digest, &"1".repeat(64));
     std::fs::write(home.path("run/confirmed.json"), note).unwrap();
     assert_eq!(home.json("status run --json")["confirmed"], 0);

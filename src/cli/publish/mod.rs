@@ -88,7 +88,7 @@ pub(crate) fn publish(args: &Args, quiet: bool) -> Result<()> {
     for path in &args.verified {
         manifest.verified.push(verdict::read(path, &manifest)?);
     }
-    manifest.confirmed = publish::confirmations(&args.run, &run.contents.points)?;
+    manifest.confirmed = publish::confirmations(&args.run, &run.contents)?;
     for path in &args.other {
         let other = manifest_of(path)?;
         let comparison = compared((&args.run, &manifest), (path, &other))?;

@@ -234,7 +234,7 @@ impl Examined {
         let mut records = journal::last_records(dir, contents.records, pace::RECORDS).unwrap_or_default();
         let pace = pace::pace(&records);
         records.retain(|record| record.event == Event::Commit);
-        let (noted, unconfirmed) = match grundy::publish::confirmations(dir, &contents.points) {
+        let (noted, unconfirmed) = match grundy::publish::confirmations(dir, &contents) {
             Ok(noted) => (noted, None),
             Err(error) => (Vec::new(), Some(error)),
         };
