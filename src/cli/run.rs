@@ -76,15 +76,14 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     args.compute.warn(quiet);
     let has_run = dir.join(journal::NAME).exists();
-    let is_new = std::fs::symlink_metadata(&dir).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    if is_new && args.dir.is_some() && args.game.is_none() && args.to.is_none() {
-        let command = resume_command(&grundy(), &dir, None);
-        bail!("{}: no run here; to compute Grundy's game there until stopped, name it: '{command}'", printable(&dir));
-    }
     // The game of tables without a journal is not known.
     let has_tables = [table::VALUES, table::ESCAPES].iter().any(|name| dir.join(name).exists());
-    let default = (!has_run && !has_tables).then(grundy);
-    let rule = args.game.clone().or(default);
+    let is_new = !has_run && !has_tables;
+    if is_new && args.dir.is_some() && args.game.is_none() {
+        let command = resume_command(&grundy(), &dir, args.to);
+        bail!("{}: no run here; to compute Grundy's game there, name it: '{command}'", printable(&dir));
+    }
+    let rule = args.game.clone().or(is_new.then(grundy));
     if let (Some(rule), Some(to)) = (&rule, args.to) {
         rule.check_heap(to - 1)?;
     }
