@@ -308,13 +308,22 @@ fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCo
     Ok(ExitCode::from(130))
 }
 
-/// Notes the period of the game if it is known, after a search that ended before the values that prove it.
-fn note_known(rule: &Rule) {
+/// Notes the period of the game if it is known and the finding is not: the search ended before the values that prove
+/// it, or a value is wrong.
+fn note_known(rule: &Rule, finding: &Finding) {
     let Some(Sourced { fact: PeriodFact::Periodic { period, preperiod }, .. }) = catalogue::known(rule).period else {
         return;
     };
+    let is_it = |repeat: &Repeat| repeat.period == period && (!repeat.exact || repeat.preperiod == preperiod);
+    if finding.repeat.as_ref().is_some_and(is_it) {
+        return;
+    }
+    let advice =
+        if finding.repeat.is_none() { "" } else { "; check the values with 'grundy verify --level recompute'" };
     let (period, preperiod, name) = (HumanCount(period), HumanCount(preperiod), quoted(rule.name()));
-    note(&format!("the period of {rule} is known to be {period}, from n = {preperiod} on ('grundy info {name}')"));
+    note(&format!(
+        "the period of {rule} is known to be {period}, from n = {preperiod} on ('grundy info {name}'){advice}"
+    ));
 }
 
 /// Prints the finding and writes the certificate; after a signal, prints the command that resumes the search.
@@ -334,9 +343,7 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
         })
     };
     if ending == Ending::Done {
-        if finding.repeat.is_none() {
-            note_known(subject.rule);
-        }
+        note_known(subject.rule, finding);
         let printed = printed.and_then(|()| {
             if !args.values {
                 return Ok(());
