@@ -384,7 +384,7 @@ pub enum Error {
         what: String,
     },
     /// A value in the table contradicts the definition.
-    #[error("damage: the table says G({n}) = {found}, but the definition gives {expected}")]
+    #[error("damage: the table says G({n}) = {found}, but the values before it give {expected}")]
     Wrong {
         /// The n of the value.
         n: u64,

@@ -187,9 +187,15 @@ pub(super) fn rule_of(dir: &Path, record: &Record) -> Result<Rule> {
 }
 
 pub(super) fn check_rule(dir: &Path, rule: &Rule, record: &Record) -> Result<()> {
-    if rule.name() != record.game || rule.digest() != record.rule {
-        let found = record.game.escape_default().to_string();
-        return Err(Error::Mismatch { path: dir.into(), what: "the game", found, expected: rule.name().into() });
+    let differs = |what, found: &str, expected: &str| {
+        let (found, expected) = (found.escape_default().to_string(), expected.into());
+        Err(Error::Mismatch { path: dir.into(), what, found, expected })
+    };
+    if rule.name() != record.game {
+        return differs("the game", &record.game, rule.name());
+    }
+    if rule.digest() != record.rule {
+        return differs("the digest of the rule", &record.rule, &rule.digest());
     }
     Ok(())
 }

@@ -26,9 +26,7 @@ pub(super) const FIRST_REVIEW: u64 = 4096;
 /// The length of the sequence from which a space in use is reviewed at powers of two only.
 const DOUBLINGS_FROM: u64 = 1 << 22;
 
-/// Minimum number of values per expected rare position in a space that is worth using. From 2^18 to 2^20, a minimum of
-/// 2 and no space at all make no clear difference for .004. For .244, 2 makes none, and no space takes nearly twice as
-/// long.
+/// Minimum number of values per expected rare position in a space that is worth using.
 pub(super) const WORTH: u64 = 6;
 
 /// Number of values per expected rare position in the best space below which the space in use is given up. It is less

@@ -34,7 +34,8 @@ pub(super) struct Codes {
 /// The bytes of all values.
 #[derive(Clone, Debug)]
 struct CodeTable {
-    /// The byte for each value at even and at odd n; the last entry is for all values without a code.
+    /// The byte for each value at even and at odd n; the last entry is also for all larger values, which have no code
+    /// in the spaces of the streams.
     bytes: Box<[[u8; TABLE]; 2]>,
     /// Values from here on have no code.
     coded: u16,

@@ -2,9 +2,9 @@
 //! bytes, by sets of the values of pairs, on byte codes in a sparse space, and on values of any size, with or without a
 //! space.
 //!
-//! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them. With
-//! a space it needs the rare positions, the last values above 255, the largest value, the first 2^16 values, and the
-//! last values up to the largest lookup.
+//! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them, or,
+//! for rules without splits, as many as the largest removal. With a space it needs the rare positions, the last values
+//! above 255, the largest value, the first 2^16 values, and the last values up to the largest lookup.
 
 use super::block::{self, Streams};
 use super::candidates::CandidateStream;
@@ -90,8 +90,8 @@ impl Engine {
     }
 }
 
-/// Without a space: the largest value, exclusive, up to which pairs of bytes are compared, twice as many per
-/// instruction as the wide solver compares.
+/// The least value that does not fit the bytes of the exhaustive solver, which compares twice as many pairs per
+/// instruction as the wide solver.
 pub(super) const WIDE_FROM: u16 = 256;
 
 impl Solver {

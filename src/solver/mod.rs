@@ -185,6 +185,9 @@ impl Solver {
     ///
     /// # Errors
     /// Any error of reading `past`.
+    ///
+    /// # Panics
+    /// If `space` is that of another rule.
     pub fn new(rule: &Rule, method: Method, space: Option<SparseSpace>, past: &dyn Sequence) -> Result<Solver> {
         Solver::knowing(rule, method, space, past, &SequenceStats::default())
     }
@@ -194,6 +197,9 @@ impl Solver {
     ///
     /// # Errors
     /// [`Error::Discarded`] when the solver needs discarded values, and any other error of reading `past`.
+    ///
+    /// # Panics
+    /// If `space` is that of another rule: in it, values would be proved by lookups that prove nothing.
     pub fn knowing(
         rule: &Rule,
         method: Method,
@@ -201,6 +207,7 @@ impl Solver {
         past: &dyn Sequence,
         known: &SequenceStats,
     ) -> Result<Solver> {
+        assert!(space.is_none_or(|space| space.belongs_to(rule)), "{} has no sparse space {space:?}", rule.name());
         let choice = review::space_to_continue(rule, method, space, past)?;
         let seen = EarlierValues::of(past, choice.space, known)?;
         let mut solver = Solver {
@@ -335,8 +342,9 @@ impl Solver {
     /// create a new one.
     ///
     /// # Panics
-    /// If an earlier call returned an error.
+    /// If an earlier call returned an error, or `limit` does not exceed the length of `past`.
     pub fn advance(&mut self, past: &dyn Sequence, limit: u64, out: &mut Vec<u16>) -> Result<()> {
+        assert!(limit > past.len(), "no value from {} on is below {limit}", past.len());
         assert!(!self.failed, "a solver cannot continue after an error");
         let advanced = self.compute(past, limit, out);
         self.failed = advanced.is_err();
@@ -374,7 +382,10 @@ impl Solver {
             }
             fresh.clear();
             let advanced = self.advance(&past, to, &mut fresh);
-            more.try_reserve(fresh.len()).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * to })?;
+            if more.try_reserve(fresh.len()).is_err() {
+                self.failed = true; // the solver is ahead of `more`
+                return Err(Error::Memory { what: "the sequence", bytes: to.saturating_mul(2) });
+            }
             more.extend_from_slice(&fresh);
             advanced?;
             if !go_on(first.len() + more.len() as u64) {

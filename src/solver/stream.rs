@@ -48,12 +48,13 @@ const GROWTH: u64 = 4;
 /// Two bytes per retained value, and the solver's own windows: with a sparse space two or three bytes per value of
 /// [`Solver::lookback`], and up to a third more, because a window drops forgotten items a quarter at a time; without a
 /// sparse space four to five bytes per value, and six to eight once a value exceeds 255 ([`Method::Definition`]: two).
-/// The retained values are:
+/// If a move leaves three heaps or the code repeats, a set of nim-values is held for each n: kilobytes where the values
+/// are in the thousands. The retained values are:
 ///
 /// - a game with a sparse space: every value up to 2^26 (128 MiB) or the last known rare position of the game
 ///   ([`Rule::known_last_rare`]), then these and at least twice [`Solver::lookback`] last values. Grundy's
 ///   game to 10^9 needs 520 MB in all;
-/// - a game without splits: as many values as its largest removal, and at most half as many again;
+/// - a game without splits: as many values as its largest removal, at most half as many again, and 2^22 values;
 /// - any other game, and [`Method::Definition`]: every value, because each new value depends on all of them.
 ///
 /// If a game needs discarded values, for a rare position at n, the stream computes all values before n again and

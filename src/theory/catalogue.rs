@@ -109,9 +109,10 @@ pub fn known(rule: &Rule) -> Knowledge {
     let relatives: Vec<Relative<'_>> = std::iter::once(itself).chain(others).collect();
     let periodic = relatives.iter().find_map(|relative| relative.periodic(rule));
     // Of equally long searches, `max_by_key` takes the last one, which is that of the game itself.
-    let searched = relatives.iter().rev().filter_map(Relative::searched).max_by_key(|searched| values(&searched.fact));
+    let searched =
+        relatives.iter().rev().filter_map(Relative::searched).max_by_key(|searched| values_searched(&searched.fact));
     let computed = relatives.iter().rev().filter_map(Relative::computed).max_by_key(|computed| computed.fact);
-    let searched_values = searched.as_ref().map_or(0, |searched| values(&searched.fact));
+    let searched_values = searched.as_ref().map_or(0, |searched| values_searched(&searched.fact));
     let computed = computed.filter(|computed| computed.fact > searched_values);
     let space = relatives.iter().find_map(|relative| relative.space(rule));
     Knowledge { period: periodic.or(searched), computed, space, equivalents, form }
@@ -134,7 +135,8 @@ fn equivalents(form: &StandardForm) -> Vec<Equivalent> {
     found
 }
 
-fn values(fact: &PeriodFact) -> u64 {
+/// The number of values that were searched for a period; the largest number if it is known.
+fn values_searched(fact: &PeriodFact) -> u64 {
     match fact {
         PeriodFact::Periodic { .. } => u64::MAX,
         PeriodFact::Searched { values } => *values,

@@ -1,9 +1,9 @@
 //! THE DEFINITION: G(n) is the mex of the values of all options, computed as it is written.
 //!
 //! Everything else in this crate is an optimisation of this file and is tested against it. The solver uses it for the
-//! first values, and for rules without splits whose moves form no long runs. In a sparse space it computes each new
-//! maximum again, while all values are retained. In the byte streams its exhaustive search decides whether a value
-//! without a witness is the true value.
+//! first values, and for rules without splits whose moves form no long runs. It computes each new maximum of a solver
+//! in a sparse space and of the wide solver again, while all values are retained. In the byte streams its exhaustive
+//! search decides whether a value without a witness is the true value.
 //!
 //! [`first_missing`] is the exhaustive search for one huge n. It divides all splits into chunks of 2^16 pairs, enters
 //! the chunks in bit sets in parallel (rayon), and stops as soon as every value below a bound has been seen.
@@ -122,6 +122,7 @@ impl Sequence for Appended<'_> {
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        self.require(from, from.saturating_add(out.len() as u64))?;
         let length = self.first.len();
         let (old, new) = out.split_at_mut(index(length.saturating_sub(from).min(out.len() as u64)));
         if !old.is_empty() {

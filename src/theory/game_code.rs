@@ -7,7 +7,7 @@
 //! (*Winning Ways*, Berlekamp, Conway, Guy, chapter 4, writes `4.333…`).
 //!
 //! Invariant: equal codes have one canonical form: upper-case digits, no zeros at the end, no shorter group of digits
-//! that repeats, and no digit before the group that the group could begin with.
+//! that repeats, and before the group a digit other than the last one of the group.
 
 use super::rule::{LISTED, Leaves, Move, NIM, Rule};
 use crate::error::{Error, Result};
@@ -87,10 +87,7 @@ impl GameCode {
     fn ended(self, text: &str, position: usize, rest: Option<(usize, char)>) -> Result<GameCode> {
         match rest {
             Some((next, _)) => Err(bad(text, next, "the end of the code after the repeating digits")),
-            None if self.digits.len() + self.group.len() > index(LISTED) => {
-                Err(bad(text, position, "at most 65536 digits"))
-            }
-            None => Ok(self.canonical()),
+            None => self.short_enough(text, position),
         }
     }
 
@@ -106,6 +103,14 @@ impl GameCode {
             return Err(bad(text, position, "a digit, or parentheses around the digits that repeat, as in '.12(34)'"));
         }
         self.group = self.digits.split_off(self.digits.len() - 1);
+        self.short_enough(text, position)
+    }
+
+    /// The canonical code, unless a repeating code has too many digits.
+    fn short_enough(self, text: &str, position: usize) -> Result<GameCode> {
+        if self.digits.len() + self.group.len() > index(LISTED) {
+            return Err(bad(text, position, "at most 65536 digits"));
+        }
         Ok(self.canonical())
     }
 

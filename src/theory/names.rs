@@ -146,7 +146,8 @@ impl Rule {
     /// The entry of [`NAMED_GAMES`] for this rule, if there is one.
     #[must_use]
     pub fn known(&self) -> Option<&'static NamedGame> {
-        NAMED_GAMES.iter().find(|known| known.game == self.name())
+        let is_same = |known: &&NamedGame| known.game.parse::<Rule>().is_ok_and(|rule| rule == *self);
+        NAMED_GAMES.iter().filter(|known| known.game == self.name()).find(is_same)
     }
 
     /// [`NamedGame::last_rare`] of this rule: a lower bound for the number of last values that a run of this game

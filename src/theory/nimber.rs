@@ -38,15 +38,23 @@ pub(crate) fn index(position: u64) -> usize {
 }
 
 /// A set of nim-values, one bit each; it grows with the largest value inserted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct NimSet {
     bits: BitVec<u64>,
 }
 
+impl PartialEq for NimSet {
+    fn eq(&self, other: &NimSet) -> bool {
+        self.used_words() == other.used_words()
+    }
+}
+
+impl Eq for NimSet {}
+
 /// Hashes whole words, because `BitVec` hashes one bit at a time.
 impl Hash for NimSet {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.bits.as_raw_slice().hash(state);
+        self.used_words().hash(state);
     }
 }
 
@@ -95,6 +103,12 @@ impl NimSet {
     /// The values from 64 `at` to 64 `at` + 63, one bit each.
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.bits.as_raw_slice().get(at).copied().unwrap_or(0)
+    }
+
+    /// The words up to the last that has a value.
+    fn used_words(&self) -> &[u64] {
+        let words = self.bits.as_raw_slice();
+        &words[..words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1)]
     }
 
     /// Number of words of memory.

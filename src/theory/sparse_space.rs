@@ -17,7 +17,7 @@ use crate::theory::rule::Rule;
 use std::fmt;
 use std::ops::Range;
 
-/// A mask and position term that the rule admits.
+/// A mask and position term that the rule belongs_to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SparseSpace {
     /// The mask m; 0 when every position counts as rare.
@@ -58,6 +58,12 @@ impl SparseSpace {
             position,
             parity: first,
         })
+    }
+
+    /// Whether this is a space of the rule, or [`SparseSpace::NONE`].
+    #[must_use]
+    pub fn belongs_to(self, rule: &Rule) -> bool {
+        self == SparseSpace::NONE || SparseSpace::new(rule, self.mask, self.position) == Some(self)
     }
 
     /// Whether value `v` is rare at `n`; every value is rare at n = 0.

@@ -58,9 +58,9 @@ impl StandardForm {
     /// ```
     #[must_use]
     pub fn of(rule: &Rule) -> Option<StandardForm> {
-        let mut removals = Removals::of(rule).filter(|removals| removals.largest() <= LONGEST)?;
+        let mut removals = OctalRemovals::of(rule).filter(|removals| removals.largest() <= LONGEST)?;
         let mut shift = 0;
-        while !removals.nothing.contains(&1) && removals != Removals::default() {
+        while !removals.nothing.contains(&1) && removals != OctalRemovals::default() {
             removals = removals.shifted();
             shift += 1;
         }
@@ -70,7 +70,7 @@ impl StandardForm {
 
 /// The removals of an octal game, by what they leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Removals {
+struct OctalRemovals {
     /// Z.
     nothing: BTreeSet<u64>,
     /// A.
@@ -79,13 +79,13 @@ struct Removals {
     two: BTreeSet<u64>,
 }
 
-impl Removals {
+impl OctalRemovals {
     /// The removals of a rule; `None` if it is not that of a finite octal code.
-    fn of(rule: &Rule) -> Option<Removals> {
+    fn of(rule: &Rule) -> Option<OctalRemovals> {
         if rule.largest_heap().is_some() {
             return None;
         }
-        let mut removals = Removals::default();
+        let mut removals = OctalRemovals::default();
         for m in rule.moves() {
             let same = match m.leaves {
                 Leaves::Nothing => &mut removals.nothing,
@@ -106,19 +106,19 @@ impl Removals {
     }
 
     /// The game H of the shift.
-    fn shifted(&self) -> Removals {
+    fn shifted(&self) -> OctalRemovals {
         let two: BTreeSet<u64> = self.two.iter().map(|t| t + 1).collect();
         let one = &self.one | &two;
         let nothing = self.nothing.iter().map(|t| t - 1).chain(one.iter().copied()).collect();
-        Removals { nothing, one, two }
+        OctalRemovals { nothing, one, two }
     }
 
     /// The game without its redundant removals; `None` if a value does not fit 16 bits.
-    fn without_redundant(mut self) -> Option<Removals> {
+    fn without_redundant(mut self) -> Option<OctalRemovals> {
         let values = definition::values(&self.rule(), index(self.largest()) + 1).ok()?;
         let value = |n: u64| values[index(n)];
         self.one.retain(|&t| !self.two.range(..t).any(|&u| value(t - u) == 0));
-        let Removals { one, two, .. } = &self;
+        let OctalRemovals { one, two, .. } = &self;
         let loses = |t: u64| {
             let by_one = one.range(..t).any(|&u| value(t - u) == 0);
             by_one || two.range(..t).any(|&u| (1..t - u).any(|a| value(a) == value(t - u - a)))

@@ -79,14 +79,14 @@ fn repeating(rule: &Rule) -> Option<(u64, usize)> {
     Some((before.len() as u64, group.trim_end_matches(')').len()))
 }
 
-/// The first of the ascending removals of a code whose last `group` digits repeat: `2, 3 or 5 or more`, or
+/// The first of the ascending removals of a code whose last `group` digits repeat: `2, 3 or at least 5`, or
 /// `1, 3, 5, 7, 9, 11, …`.
 fn endless(ascending: &[u64], group: usize) -> String {
     let runs: Vec<&[u64]> = ascending.chunk_by(|a, b| a + 1 == *b).collect();
     match runs.split_last() {
         // A run that covers the digits that repeat and ends with the last listed removal.
         Some((last, first)) if last.len() >= group && last.last() == Some(&LISTED) => {
-            let last = format!("{} or more", last[0]);
+            let last = if first.is_empty() { format!("{} or more", last[0]) } else { format!("at least {}", last[0]) };
             one_of(&first.iter().flat_map(|run| ranges(run)).chain([last]).collect::<Vec<String>>())
         }
         // The last run may go on beyond the last listed removal.
@@ -181,7 +181,7 @@ mod tests {
     fn removals_without_end_are_stated() {
         assert_eq!(moves_in_words(&Rule::nim()), ["remove 1 or more tokens and leave no heap or one heap"]);
         for (code, words) in [
-            ("allbut:1,4", "remove 2, 3 or 5 or more tokens and leave no heap or one heap"),
+            ("allbut:1,4", "remove 2, 3 or at least 5 tokens and leave no heap or one heap"),
             (".(12)", "remove 1, 3, 5, 7, 9, 11, … tokens and leave no heap"),
             (".3(01)", "remove 1 token and leave no heap or one heap"),
         ] {

@@ -24,9 +24,10 @@ const PART: u64 = 1 << 21;
 
 /// Minimum number of values before a part that a new solver reads itself, because large values among them serve as
 /// witnesses.
-const RECENT: u64 = 1 << 26;
+const VALUES_BEFORE_PART: u64 = 1 << 26;
 
-/// Number of first values that a new solver always reads itself.
+/// Number of first values that a new solver always reads itself, at least those that it holds in memory
+/// (`solver::witnesses::HEAD_PARTS`).
 const HEAD_VALUES: u64 = 1 << 16;
 
 /// The first values of a sequence, some of them presented as discarded to a solver that is created.
@@ -178,7 +179,7 @@ impl Recomputing<'_> {
     fn solver(&self, start: u64) -> Result<Solver> {
         let discarded = self.discarded(start);
         let Target { rule, space, values, stats } = self.target;
-        let recent = start.saturating_sub(RECENT.max(lookback(rule, stats.last_rare())));
+        let recent = start.saturating_sub(VALUES_BEFORE_PART.max(lookback(rule, stats.last_rare())));
         let hidden =
             if discarded.is_empty() { HEAD_VALUES..recent } else { discarded.start..discarded.end.max(recent) };
         let sparse = space != SparseSpace::NONE;

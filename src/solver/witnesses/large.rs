@@ -5,7 +5,7 @@
 
 use crate::solver::checksums::EntrySum;
 
-/// Minimum number of values above 255 that are kept with their positions: the last ones. No benchmark measures it.
+/// Minimum number of last values above 255 that are kept with their positions. No benchmark measures it.
 const LARGE: usize = 1 << 14;
 
 /// The last positions with values above 255, with these values, ascending.

@@ -11,6 +11,13 @@ use crate::theory::nimber::index;
 /// The largest smaller part that is marked. No benchmark measures it.
 pub(super) const DEPTH: u64 = 16_384;
 
+/// Number of possible smaller parts that are tried per target of a value, because few targets need few parts. No
+/// benchmark measures it.
+const DEPTH_PER_TARGET: u64 = 512;
+
+/// Number of last values by whose targets the number of codes is chosen. No benchmark measures it.
+const CONSIDERED_VALUES: u64 = 1 << 12;
+
 /// Maximum number of parts that are marked or held against the least open targets. No benchmark measures it.
 const MOST_PARTS: usize = 900;
 
@@ -101,7 +108,7 @@ impl Witnesses {
     fn reconsider(&mut self, codes: &Codes) {
         let end = self.end();
         self.learning.clocks.reconsidered(end);
-        let last = end.saturating_sub(1 << 12).max(self.recent.start());
+        let last = end.saturating_sub(CONSIDERED_VALUES).max(self.recent.start());
         let below: Vec<usize> = (last..end).map(|n| self.targets(n, codes)).collect();
         self.learning.codes_considered =
             lookup_order::codes_to_consider(&below, cost::TARGET_CODE_PS, |more| more * cost::UNCONSIDERED_TARGET_PS);
@@ -118,9 +125,8 @@ impl Witnesses {
         let end = self.end();
         let sample = lookup_order::sample(end);
         let below: Vec<usize> = sample.iter().map(|&n| self.targets(n, codes)).collect();
-        // Few targets need few parts.
-        let needed = below.iter().sum::<usize>() / sample.len().max(1);
-        let depth = DEPTH.min(end / 4).min(512 * (needed as u64 + 1));
+        let targets = below.iter().sum::<usize>() / sample.len().max(1);
+        let depth = DEPTH.min(end / 4).min(DEPTH_PER_TARGET * (targets as u64 + 1));
         if !sample.first().is_some_and(|&first| codes.hold(first, depth + self.rule.max_remove(), end)) {
             self.learning.depth = 0;
             return;
