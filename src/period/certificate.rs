@@ -238,7 +238,10 @@ impl Certificate {
     /// [`Error::Certificate`] when the name is not that of a game, or the digest is not that of its rule.
     pub fn the_rule(&self) -> Result<Rule> {
         let rule: Rule = self.game.parse().map_err(|e| refused(format!("its game: {e}")))?;
-        if rule.name() != self.game || rule.digest() != self.rule {
+        if rule.name() != self.game {
+            return Err(refused(format!("it names the game {rule} by another name")));
+        }
+        if rule.digest() != self.rule {
             return Err(refused(format!("the digest of its rule is not that of {rule}")));
         }
         Ok(rule)
