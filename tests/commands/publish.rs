@@ -309,6 +309,7 @@ fn verdicts_of_other_runs_are_refused() {
         ("failed.json", json!({"verdict": "failed", "wrong": ["G(5) is 2"]}), "failed (G(5) is 2)"),
         ("hidden.json", json!({"wrong": ["G(5) is 2"]}), "failed (G(5) is 2)"),
         ("nothing.json", json!({"verdict": "incomplete", "checked": 0, "ranges": []}), "checked no value"),
+        ("game.json", json!({"game": "0.77"}), "not the verdict of a check of this run"),
     ];
     let malformed = [
         ("level.json", json!({"level": "exclusion\n# all"})),
@@ -316,6 +317,9 @@ fn verdicts_of_other_runs_are_refused() {
         ("order.json", json!({"ranges": [[5, 9], [0, 5]]})),
         ("large.json", json!({"checked": 20_001})),
         ("absent.json", json!({"wrong": null})),
+        ("units.json", json!({"units": 1})),
+        ("part.json", json!({"ranges": [[0, 9000]], "checked": 9000})),
+        ("incomplete.json", json!({"verdict": "incomplete"})),
     ];
     for (name, change, words) in changes {
         let mut verdict = passed.clone();
@@ -329,6 +333,7 @@ fn verdicts_of_other_runs_are_refused() {
         std::fs::write(home.path(name), verdict.to_string()).unwrap();
         home.fails(3, &format!("publish run -o new --verified {name}"), &[name, "not a verdict"]);
     }
+    home.fails(1, "publish run -o new --verified check.json --verified check.json", &["given twice"]);
     for within in ["run/new", "run/new/newer"] {
         home.fails(1, &format!("publish run -o {within}"), &["run is a run directory"]);
     }

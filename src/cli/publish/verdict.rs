@@ -13,12 +13,15 @@ use std::path::Path;
 /// What a verdict of `grundy merge --json` states, as far as it is read here.
 #[derive(Deserialize)]
 pub(super) struct Verdict {
+    game: String,
     digest: String,
     count: u64,
     level: String,
     verdict: String,
     ranges: Vec<(u64, u64)>,
     checked: u64,
+    units: u64,
+    expected: u64,
     wrong: Vec<String>,
 }
 
@@ -33,6 +36,10 @@ impl Verdict {
         let is_ascending = ends.is_sorted() && ends.last().is_none_or(|&to| to <= verdict.count);
         if !is_ascending || verdict.checked > verdict.ranges.iter().map(|(from, to)| to - from).sum() {
             return Err("its ranges, its count and the number of checked values contradict each other".into());
+        }
+        let is_whole = verdict.units == verdict.expected && verdict.ranges == [(0, verdict.count)];
+        if verdict.wrong.is_empty() && (verdict.verdict == "passed") != is_whole {
+            return Err("its verdict does not follow from its units and ranges".into());
         }
         Ok(verdict)
     }
@@ -52,7 +59,8 @@ pub(super) fn read(path: &Path, manifest: &Manifest) -> Result<serde_json::Value
     let not_one = |why: &str| damage(path, &format!("not a verdict: {}", printable(why)));
     let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| not_one(&e.to_string()))?;
     let verdict = Verdict::of(&value).map_err(|why| not_one(&why))?;
-    if !manifest.points.iter().any(|(at, there)| (*at, there) == (verdict.count, &verdict.digest)) {
+    let is_stated = |(at, there): &(u64, String)| (*at, there) == (verdict.count, &verdict.digest);
+    if verdict.game != manifest.game || !manifest.points.iter().any(is_stated) {
         bail!("{}: this is not the verdict of a check of this run; 'grundy merge --json' writes one", path.display());
     }
     if verdict.verdict == "failed" || !verdict.wrong.is_empty() {
@@ -61,6 +69,9 @@ pub(super) fn read(path: &Path, manifest: &Manifest) -> Result<serde_json::Value
     }
     if verdict.checked == 0 {
         bail!("{}: this verdict has checked no value; do the units of its plan first", path.display());
+    }
+    if manifest.verified.contains(&value) {
+        bail!("{}: this verdict is given twice; name each once", path.display());
     }
     Ok(value)
 }
