@@ -28,7 +28,7 @@ use super::target::{Target, compare};
 use crate::error::{Error, Result};
 use crate::kernel::{HEAPS, Kernel};
 use crate::solver::SparseSpace;
-use crate::theory::definition;
+use crate::theory::definition::{self, Sequence};
 use crate::theory::nimber::index;
 use crate::theory::rule::Leaves;
 use rayon::prelude::*;
@@ -59,6 +59,54 @@ struct Comparison<I, R> {
     item: I,
     /// The kernel's test whether a block of [`HEAPS`] values has one that equals an option.
     repeats: R,
+}
+
+/// The items of a stretch of values, between two paddings of [`HEAPS`] items.
+struct Items<T> {
+    /// The n of the item at index [`HEAPS`].
+    base: u64,
+    window: Vec<T>,
+    /// The largest offset at which earlier items are compared.
+    reach: u64,
+}
+
+impl<T: Copy + Default + Send> Items<T> {
+    /// No items yet; the first that are compared are those of `start` and later.
+    fn new(start: u64, reach: u64) -> Items<T> {
+        Items { base: start.saturating_sub(reach), window: vec![T::default(); 2 * HEAPS], reach }
+    }
+
+    /// The index of the item of n.
+    fn place(&self, n: u64) -> usize {
+        index(n - self.base) + HEAPS
+    }
+
+    /// Reads the values up to `end`, of which those from `start` on are compared next, and drops items that are out of
+    /// reach, many at a time.
+    fn advance(
+        &mut self,
+        start: u64,
+        end: u64,
+        values: &dyn Sequence,
+        item: &(impl Fn(u16) -> Option<T> + Sync),
+    ) -> Result<()> {
+        let dead = start.saturating_sub(self.reach).saturating_sub(self.base);
+        if dead >= WAVE.max(self.reach / 4) {
+            self.window.drain(..index(dead));
+            self.base += dead;
+        }
+        let known = self.window.len() - 2 * HEAPS;
+        let count = index(end - self.base);
+        self.window.resize(count + 2 * HEAPS, T::default());
+        let from = self.base + known as u64;
+        let fresh = self.window[known + HEAPS..count + HEAPS].par_chunks_mut(VALUES_PER_READ);
+        fresh.enumerate().try_for_each(|(i, items)| {
+            let mut read = vec![0; items.len()];
+            values.read(from + (i * VALUES_PER_READ) as u64, &mut read)?;
+            items.iter_mut().zip(read).for_each(|(to, value)| *to = item(value).unwrap_or_default());
+            Ok(())
+        })
+    }
 }
 
 /// One check of a sequence.
@@ -166,27 +214,11 @@ impl<'a> Exclusion<'a> {
         let Comparison { item, repeats } = comparison;
         let probes: Vec<(usize, T)> =
             self.lookups.iter().filter_map(|lookup| Some((index(lookup.offset), item(lookup.value)?))).collect();
-        let reach = probes.last().map_or(0, |probe| probe.0 as u64);
-        // The items of n >= `base` are at index `HEAPS` and above; the items before and after are padding.
-        let mut base = range.start.saturating_sub(reach);
-        let mut window = vec![T::default(); 2 * HEAPS];
+        let mut items = Items::new(range.start, probes.last().map_or(0, |probe| probe.0 as u64));
         let mut start = range.start;
         while start < range.end {
             let end = range.end.min(start + WAVE);
-            let dead = start.saturating_sub(reach).saturating_sub(base);
-            if dead >= WAVE.max(reach / 4) {
-                window.drain(..index(dead));
-                base += dead;
-            }
-            let from = window.len() - 2 * HEAPS;
-            window.resize(index(end - base) + 2 * HEAPS, T::default());
-            let fresh = &mut window[from + HEAPS..][..index(end - base) - from];
-            fresh.par_chunks_mut(VALUES_PER_READ).enumerate().try_for_each(|(i, items)| {
-                let mut values = vec![0; items.len()];
-                self.target.values.read(base + (from + i * VALUES_PER_READ) as u64, &mut values)?;
-                items.iter_mut().zip(values).for_each(|(to, value)| *to = item(value).unwrap_or_default());
-                Ok(())
-            })?;
+            items.advance(start, end, self.target.values, &item)?;
             let chunks = index(end - start).div_ceil(CHUNK);
             let checked = (0..chunks).into_par_iter().map(|chunk| {
                 let from = start + (chunk * CHUNK) as u64;
@@ -194,15 +226,14 @@ impl<'a> Exclusion<'a> {
                 let mut uncovered = &uncovered[uncovered.partition_point(|&n| n < from)..];
                 for first in (from..to).step_by(HEAPS) {
                     let last = to.min(first + HEAPS as u64);
-                    let at = index(first - base) + HEAPS;
                     // Offsets at which the other part exists at least for the last n of the block.
                     let near = &probes[..probes.partition_point(|probe| (probe.0 as u64) < last - 1)];
-                    let hit = repeats(&window, at, near);
+                    let hit = repeats(&items.window, items.place(first), near);
                     let (singly, later) = uncovered.split_at(uncovered.partition_point(|&n| n < last));
                     for n in (first..last).filter(|n| hit || singly.contains(n)) {
-                        let at = index(n - base) + HEAPS;
-                        let own = window[at];
-                        let is_hit = |&&(offset, item): &&(usize, T)| window[at - offset] ^ item == own;
+                        let place = items.place(n);
+                        let own = items.window[place];
+                        let is_hit = |&&(offset, item): &&(usize, T)| items.window[place - offset] ^ item == own;
                         let hits = near.iter().filter(is_hit).map(|&(offset, _)| offset as u64);
                         self.check_options(n, hits)?;
                     }
