@@ -2,8 +2,8 @@
 //! turns errors into exit statuses. The library names no command and no option in its texts; `advice` adds them.
 //!
 //! Results go to stdout, everything else to stderr. Exit status: 0 success; 1 failure; 2 usage error; 3 damage or a
-//! failed check; 4 expected results are missing (`merge`); 75 another process is using the directory (EX_TEMPFAIL);
-//! 130 stopped by a signal or a time limit.
+//! failed check; 4 results are missing (`merge`) or nothing can be compared (`compare`); 75 another process is using the
+//! directory (EX_TEMPFAIL); 130 stopped by a signal or a time limit.
 //!
 //! `CONTRIBUTING.md` ("Add a command") lists the steps for a new command.
 
@@ -232,7 +232,7 @@ fn tell_after(label: &str, text: &str) {
     let _ = writeln!(anstream::stderr(), "{}", layout::message(&format!("{label}{}", layout::harmless(text))));
 }
 
-/// Exit status of `merge` when expected results are missing.
+/// Exit status of `merge` when expected results are missing, and of `compare` when nothing can be compared.
 const INCOMPLETE: u8 = 4;
 
 /// Exit status when another process is using the directory: EX_TEMPFAIL of sysexits.h, try again later.

@@ -17,7 +17,7 @@ use crate::theory::rule::Rule;
 use std::fmt;
 use std::ops::Range;
 
-/// A mask and position term that the rule belongs_to.
+/// A mask and position term that the rule admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SparseSpace {
     /// The mask m; 0 when every position counts as rare.
