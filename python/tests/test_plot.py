@@ -24,7 +24,7 @@ np = pytest.importorskip("numpy")
 matplotlib = pytest.importorskip("matplotlib")
 
 from fake_run import Writer, append, is_rare, next_line, random_values, write_run  # noqa: E402
-from grundy.plot import arguments, counting, main, segments, source, style  # noqa: E402
+from grundy.plot import arguments, axis, counting, main, segments, source, style, texts  # noqa: E402
 from grundy.plot.kinds import (  # noqa: E402
     bursts,
     density,
@@ -196,7 +196,7 @@ def test_logarithmic_axes_have_at_least_two_labels(low, high, expected):
     axes = matplotlib.figure.Figure().add_subplot()
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    style.log_axis(axes.yaxis)
+    axis.log_axis(axes.yaxis)
     ticks = [x for x in axes.yaxis.get_majorticklocs() if low <= x <= high]
     assert axes.yaxis.get_major_formatter().format_ticks(ticks) == expected
 
@@ -229,12 +229,12 @@ def test_survey_is_read():
 
 
 def test_tick_labels():
-    texts = [style.short_text(x) for x in (0, 500, 20000, 10**8, 5 * 10**8, 2.5e9)]
-    assert texts == [
+    labels = [texts.short_text(x) for x in (0, 500, 20000, 10**8, 5 * 10**8, 2.5e9)]
+    assert labels == [
         "0", "500", "20,000", "$10^{8}$", r"$5{\cdot}10^{8}$", r"$2.5{\cdot}10^{9}$"
     ]  # fmt: skip
-    assert style.range_text(0, 10**9) == "n < $10^{9}$"
-    assert style.range_text(5, 1 << 20) == "5 ≤ n < $2^{20}$"
+    assert texts.range_text(0, 10**9) == "n < $10^{9}$"
+    assert texts.range_text(5, 1 << 20) == "5 ≤ n < $2^{20}$"
 
 
 # Pictures
@@ -424,7 +424,7 @@ def test_common_and_rare_positions_are_those_of_the_definition(tmp_path, space, 
         assert points.get_ydata().tolist() == values[rare].tolist()
     labels = [text.get_text() for text in drawn(histogram, *argv).axes[0].get_legend().get_texts()]
     counts = [("common", len(common)), ("rare", len(rare))]
-    assert labels == [f"{name} positions: {style.number_text(n)}" for name, n in counts if n]
+    assert labels == [f"{name} positions: {texts.number_text(n)}" for name, n in counts if n]
     labels = [text.get_text() for text in drawn(first, *argv).axes[0].get_legend().get_texts()]
     of_common = len(set(values[common].tolist()))
     only_rare = len(set(values[rare].tolist()) - set(values[common].tolist()))
@@ -455,7 +455,7 @@ def test_one_record_and_one_rare_position_are_singular(tmp_path):
     for kind, title in [(records, "n < 4: 1 record"), (rares, "n < 4: 1 rare position")]:
         figure = drawn(kind, path, "-o", "x.png")
         assert figure.axes[-1].get_title("left").endswith(title)
-    assert style.count_text(2000, "record") == "2,000 records"
+    assert texts.count_text(2000, "record") == "2,000 records"
 
 
 def test_bars_of_groups_are_labelled_as_such(tmp_path, run):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
-from . import counting, style
+from . import axis, counting
 from .arguments import Options
 from .errors import UsageError
 from .source import Source
@@ -48,7 +48,7 @@ def count(source: Source, options: Options, columns: int, rows: int) -> Grid:
                 "--log draws n from 1 on, and the range holds 0 alone; leave out --log"
             )
         a = max(a, 1)
-    log = options.log and style.is_wide(a, b)
+    log = options.log and axis.is_wide(a, b)
     if log:
         edges = source.snapped(counting.log_edges(a, b, columns))
     else:
@@ -92,9 +92,9 @@ def show(
     axes.set_xlim(low, high)
     axes.set_ylim(extent[2:])
     if grid.log:
-        style.log_axis(axes.xaxis)
+        axis.log_axis(axes.xaxis)
     else:
-        style.linear_axis(axes.xaxis)
-    style.linear_axis(axes.yaxis, 7)
+        axis.linear_axis(axes.xaxis)
+    axis.linear_axis(axes.yaxis, 7)
     axes.set_xlabel("n")
     return image

@@ -1,4 +1,4 @@
-"""Figures, axes, tick labels and colours that all pictures share, and how a picture is saved.
+"""Figures, titles, legends and colours that all pictures share, and how a picture is saved.
 
 A picture is drawn at 200 dots per inch, so that it can be shown at half its width: text of 9 points
 is 25 pixels of a PNG, and 12.5 pixels of the picture as shown. A picture that is smaller than LEAST
@@ -9,22 +9,18 @@ has fewer dots per inch, so that texts and margins shrink with it: at a width of
 from __future__ import annotations
 
 import io
-import math
 import os
 import tempfile
-from collections.abc import Iterable
 from typing import Any
 
 import matplotlib
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import BoundaryNorm, Colormap, ListedColormap
+from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
 from .arguments import Options
 from .errors import PlotError
@@ -125,42 +121,6 @@ def new_figure(options: Options) -> Figure:
     return figure
 
 
-def number_text(n: int) -> str:
-    """Returns n in full, with commas between groups of three digits."""
-    return f"{n:,}"
-
-
-def count_text(n: int, word: str) -> str:
-    """Returns a number and what is counted: "1 record", "2,000 records"."""
-    return f"{number_text(n)} {word}" + "s" * (n != 1)
-
-
-def short_text(n: float) -> str:
-    """Returns a number as a tick label: 0.01 to 999,999 as such, others as 5·10^8 (mathtext)."""
-    if n == 0:
-        return "0"
-    if 0.01 <= abs(n) < 10**6:
-        return f"{n:,.0f}" if n == int(n) else f"{n:,g}"
-    exponent = math.floor(math.log10(abs(n)) + 1e-9)
-    mantissa = f"{n / 10**exponent:.6g}"
-    if mantissa == "1":
-        return rf"$10^{{{exponent}}}$"
-    return rf"${mantissa}{{\cdot}}10^{{{exponent}}}$"
-
-
-def range_text(a: int, b: int) -> str:
-    """Returns the range a <= n < b in mathtext, with powers of 10 and 2 as such."""
-    return f"n < {_bound(b)}" if a == 0 else f"{_bound(a)} ≤ n < {_bound(b)}"
-
-
-def _bound(n: int) -> str:
-    if n >= 10**5 and n % 10**5 == 0:
-        return short_text(n)
-    if n >= 2**12 and n & (n - 1) == 0:
-        return rf"$2^{{{n.bit_length() - 1}}}$"
-    return number_text(n)
-
-
 def set_title(axes: Axes, options: Options, title: str, pad: float | None = None) -> None:
     """Sets the title that the command line gives, else `title`, at most as wide as the picture.
 
@@ -243,96 +203,6 @@ def legend_above(axes: Axes) -> None:
         size *= min(0.97, room / width)
 
 
-def linear_axis(axis: Any, count: int = 8) -> None:
-    """Gives an axis at most `count` ticks at round numbers."""
-    axis.set_major_locator(MaxNLocator(nbins=count, steps=[1, 2, 2.5, 5, 10], integer=True))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: short_text(x)))
-
-
-def is_wide(low: float, high: float) -> bool:
-    """Whether at least two powers of 10 from 1 on lie in [low, high].
-
-    With fewer, a logarithmic axis has too few labels to be read.
-    """
-    powers = [k for k in range(0, 20) if low <= 10**k <= high]
-    return len(powers) > 1
-
-
-def n_places(n: npt.NDArray[Any], a: int, b: int) -> npt.NDArray[Any]:
-    """Returns where the positions `n` of the range a <= n < b are drawn on the axis of `n_axis`."""
-    return np.maximum(n, 1) if _is_log(a, b) else n
-
-
-def n_axis(axes: Axes, a: int, b: int, label: bool = True) -> None:
-    """Makes the x-axis one of n for a <= n < b: logarithmic if the range is wide, else linear.
-
-    n = 0 has no place on a logarithmic axis. It is drawn at n = 1, as the label says.
-    """
-    if _is_log(a, b):
-        axes.set_xscale("log")
-        axes.set_xlim(max(a, 0.9), b * 1.1)
-        log_axis(axes.xaxis)
-    else:
-        margin = 0.01 * (b - a)
-        axes.set_xlim(a - margin, b + margin)
-        linear_axis(axes.xaxis)
-    if label:
-        axes.set_xlabel("n (n = 0 is drawn at n = 1)" if a == 0 and _is_log(a, b) else "n")
-
-
-def side(axes: Axes, x: float, usual: str) -> str:
-    """Returns the horizontal alignment with which a text at `x` stays in the axes.
-
-    usual  the alignment where the text fits on both sides
-    """
-    place = axes.transAxes.inverted().transform(axes.transData.transform((x, 1)))[0]
-    if place < 0.3:
-        return "left"
-    return "right" if place > 0.75 else usual
-
-
-def _is_log(a: int, b: int) -> bool:
-    return is_wide(max(a, 0.9), b * 1.1)
-
-
-def log_axis(axis: Any, ticks: int = 12, negative: bool = False) -> None:
-    """Gives a logarithmic axis at most `ticks` ticks at powers of 10, and marks between them.
-
-    If fewer than two powers of 10 lie on the axis, the ticks are at multiples of powers of 10, and
-    if fewer than two multiples do, at round numbers. Set the limits of the axis first. There are no
-    ticks below 1 unless `negative` is set.
-    """
-    low, high = sorted(axis.get_view_interval())
-    least = low if negative else max(low, 1)
-    decades = range(math.floor(math.log10(least)), math.ceil(math.log10(high)) + 1)
-
-    def places(factors: Iterable[int]) -> list[float]:
-        every = [m * 10.0**k for k in decades for m in factors]
-        return [x for x in every if least * 0.999 <= x <= high * 1.001]
-
-    minor = places(range(2, 10))
-    for factors in ([1], [1, 2, 5], range(1, 10)):
-        major = places(factors)
-        if len(major) > 1:
-            break
-    else:
-        major, minor = [float(x) for x in MaxNLocator(5).tick_values(least, high)], []
-    axis.set_major_locator(FixedLocator(major[:: -(-len(major) // ticks)]))
-    axis.set_minor_locator(FixedLocator(minor))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: log_text(x)))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def log_text(x: float) -> str:
-    """Returns a tick label of a logarithmic axis: 1, 10, 10^2; 0.2, 50, 2·10^6 (mathtext)."""
-    if x <= 0:
-        return "0"
-    exponent = math.floor(math.log10(x) + 1e-9)
-    if x in (1, 10) or not math.isclose(x, 10.0**exponent):
-        return short_text(x)
-    return rf"$10^{{{exponent}}}$"
-
-
 def sequential() -> Colormap:
     """Returns viridis from light to dark, without its lightest yellow; below the range, white."""
     base = matplotlib.colormaps["viridis_r"]
@@ -343,17 +213,6 @@ def sequential() -> Colormap:
 def one_colour(colour: str) -> Colormap:
     """Returns a map of all values to one colour, and of NaN to white."""
     return ListedColormap([colour]).with_extremes(bad="white")
-
-
-def log_steps(
-    least: float, greatest: float, steps: int = 4
-) -> tuple[npt.NDArray[Any], BoundaryNorm]:
-    """Returns boundaries of about `steps` colours per factor of 10 around [least, greatest]."""
-    low = math.floor(math.log10(least) + 1e-9)
-    high = math.ceil(math.log10(greatest) * steps - 1e-9) / steps
-    count = max(round((high - low) * steps), 1)
-    levels = 10.0 ** (low + np.arange(count + 1) / steps)
-    return levels, BoundaryNorm(levels, 256)
 
 
 def save(figure: Figure, path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from .. import counting, raster, segments, style
+from .. import axis, counting, raster, segments, style, texts
 from ..arguments import Options
 from ..errors import UsageError
 from ..source import open_source
@@ -53,14 +53,14 @@ def draw(options: Options) -> Figure:
     over.plot(middle, distance, color=style.BLUE, linewidth=0.5, rasterized=True)
     over.set_xlim(a, b)
     over.set_ylim(0, float(distance.max()) * 1.12)
-    style.linear_axis(over.xaxis)
+    axis.linear_axis(over.xaxis)
     over.set_xlabel("n", labelpad=1)
     over.set_ylabel("distance from\ntypical shares", labelpad=3)
-    count = style.count_text(len(bursts), "burst") if bursts else "no bursts found"
+    count = texts.count_text(len(bursts), "burst") if bursts else "no bursts found"
     style.set_title(
         over,
         options,
-        f"{name}, {style.range_text(a, b)}: {count} (bins of {style.number_text(size)} n)",
+        f"{name}, {texts.range_text(a, b)}: {count} (bins of {texts.number_text(size)} n)",
     )
 
     high = np.zeros(bins, bool)
@@ -86,8 +86,8 @@ def draw(options: Options) -> Figure:
     under.set_yscale("log")
     under.margins(y=0.08)
     under.autoscale_view()
-    style.log_axis(under.yaxis, 6, negative=True)
-    style.linear_axis(under.xaxis, 12)
+    axis.log_axis(under.yaxis, 6, negative=True)
+    axis.linear_axis(under.xaxis, 12)
     under.set_xlim(values[0], values[-1])
     under.set_xlabel("value G(n)" if group == 1 else f"value G(n), in groups of {group}")
     under.set_ylabel("share")

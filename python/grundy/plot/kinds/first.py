@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from .. import style
+from .. import axis, style, texts
 from ..arguments import Options
 from ..source import open_source
 
@@ -17,7 +17,7 @@ def draw(options: Options) -> Figure:
         first, every = source.run.first(a, b), source.run.histogram(a, b)
         rare_only = every == np.bincount(source.rares()["value"], minlength=len(every))
         common = "common" if source.has_space else "occurs"
-        title = f"{source.name}, {style.range_text(a, b)}: first position of each value"
+        title = f"{source.name}, {texts.range_text(a, b)}: first position of each value"
     values = np.arange(len(first))
     found = first >= 0
     n = np.maximum(first, 1)  # n = 0 has no place on a log axis
@@ -40,7 +40,7 @@ def draw(options: Options) -> Figure:
                 color=colour,
                 markersize=size,
                 markeredgewidth=0,
-                label=f"{label}: {style.number_text(int(chosen.sum()))}",
+                label=f"{label}: {texts.number_text(int(chosen.sum()))}",
             )
     if len(missing):
         axes.plot(
@@ -50,14 +50,14 @@ def draw(options: Options) -> Figure:
             color=style.INK,
             markersize=7,
             markeredgewidth=0.7,
-            label=f"does not occur: {style.number_text(len(missing))}",
+            label=f"does not occur: {texts.number_text(len(missing))}",
         )
     axes.set_yscale("log")
     axes.set_ylim(low / 2, b * 12)
     margin = 0.015 * len(values)
     axes.set_xlim(-margin - 0.5, len(values) - 0.5 + margin)
-    style.log_axis(axes.yaxis)
-    style.linear_axis(axes.xaxis, 12)
+    axis.log_axis(axes.yaxis)
+    axis.linear_axis(axes.xaxis, 12)
     axes.grid(True, axis="y", color=style.PALE, linewidth=0.5)
     axes.set_axisbelow(True)
     axes.legend(loc="upper left", ncols=3, borderaxespad=0.2, columnspacing=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from .. import counting, raster, style
+from .. import axis, counting, raster, style, texts
 from ..arguments import Options
 from ..source import Source, open_source
 
@@ -17,7 +17,7 @@ def draw(options: Options) -> Figure:
     with open_source(options, known="counts") as source:
         common, rare = classes(source)
         title = (
-            f"{source.name}, {style.range_text(source.a, source.b)}: how often each value occurs"
+            f"{source.name}, {texts.range_text(source.a, source.b)}: how often each value occurs"
         )
     group = -(-len(common) // BARS)
     starts = np.arange(0, len(common), group)
@@ -38,13 +38,13 @@ def draw(options: Options) -> Figure:
                 fill=True,
                 color=colour,
                 linewidth=0,
-                label=f"{label}: {style.number_text(int(counts.sum()))}",
+                label=f"{label}: {texts.number_text(int(counts.sum()))}",
             )
     axes.set_yscale("log")
     axes.set_xlim(edges[0] - 0.01 * edges[-1], edges[-1] + 0.01 * edges[-1])
     axes.set_ylim(0.5, max(int((common + rare).max()) * 8, 10))
-    style.log_axis(axes.yaxis)
-    style.linear_axis(axes.xaxis, 12)
+    axis.log_axis(axes.yaxis)
+    axis.linear_axis(axes.xaxis, 12)
     if source.has_space:
         axes.legend(loc="upper right", ncols=2, borderaxespad=0)
     axes.set_xlabel("value" if group == 1 else f"value, in groups of {group}")

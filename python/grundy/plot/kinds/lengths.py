@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...rows import Row, whole
-from .. import style
+from .. import axis, style, texts
 from ..arguments import Options
 from ..errors import PlotError
 from ..source import read_rows
@@ -47,7 +47,7 @@ def draw(options: Options) -> Figure:
     figure = style.new_figure(options)
     over, under = style.Frame(options).stacked(figure, lower=0.44, gap=110)
     _draw_lengths(over, begin, length)
-    bursts, number = style.count_text(len(begin), "burst"), style.number_text(int(long.sum()))
+    bursts, number = texts.count_text(len(begin), "burst"), texts.number_text(int(long.sum()))
     least = rf"$2^{{{LONG.bit_length() - 1}}}$"
     style.set_title(over, options, f"{bursts}, {number} of them with {least} n or more")
     for name, (colour, lengths) in groups.items():
@@ -55,9 +55,9 @@ def draw(options: Options) -> Figure:
     under.set_yscale("log")
     most = max(len(lengths) for _, lengths in groups.values())
     under.set_ylim(0.5, 30 * most)  # leaves room for the legend
-    style.log_axis(under.yaxis, 4)
+    axis.log_axis(under.yaxis, 4)
     under.set_xlim(0, None)
-    style.linear_axis(under.xaxis)
+    axis.linear_axis(under.xaxis)
     under.set_xlabel("length (number of n)")
     under.set_ylabel("number of longer\nstretches")
     under.legend(loc="upper right", ncols=2)
@@ -79,9 +79,9 @@ def _draw_lengths(axes: Axes, begin: Lengths, length: Lengths) -> None:
             rasterized=True,
         )
     axes.set_yscale("log")
-    style.log_axis(axes.yaxis, 6)
+    axis.log_axis(axes.yaxis, 6)
     axes.set_xlim(0, begin[-1] + length[-1])
-    style.linear_axis(axes.xaxis)
+    axis.linear_axis(axes.xaxis)
     axes.set_xlabel("n where the burst begins", labelpad=1)
     axes.set_ylabel("length\n(number of n)")
 
@@ -124,7 +124,7 @@ def _survival(axes: Axes, lengths: Lengths, colour: str, label: str) -> None:
     """Draws the number of lengths above each x, and that of the exponential distribution."""
     x = np.sort(lengths)
     mean = float(x.mean() - x[0])
-    text = style.short_text(float(f"{x.mean():.3g}"))
+    text = texts.short_text(float(f"{x.mean():.3g}"))
     axes.step(x, np.arange(len(x), 0, -1), where="pre", color=colour, linewidth=1.5, label=label)
     if mean == 0:
         return

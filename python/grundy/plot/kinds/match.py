@@ -11,7 +11,7 @@ from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from .. import counting, style
+from .. import axis, counting, style, texts
 from ..arguments import Options
 from ..errors import UsageError
 from ..source import Source, open_source
@@ -38,7 +38,7 @@ def draw(options: Options) -> Figure:
             shares[i] = counting.matches(window, lags) / length
             if i % 64 == 63:  # the system maps more than what is read
                 source.release()
-        title = f"{source.name}, {style.range_text(a, b)}: share of n with G(n + p) = G(n)"
+        title = f"{source.name}, {texts.range_text(a, b)}: share of n with G(n + p) = G(n)"
     group = -(-lags // frame.height)
     starts = np.arange(0, lags, group)
     shown = np.maximum.reduceat(shares, starts, axis=1)
@@ -57,8 +57,8 @@ def draw(options: Options) -> Figure:
         norm=BoundaryNorm(levels, 256, extend="max"),
     )
     axes.set_xlim(a, b)
-    style.linear_axis(axes.xaxis)
-    style.linear_axis(axes.yaxis)
+    axis.linear_axis(axes.xaxis)
+    axis.linear_axis(axes.yaxis)
     axes.set_xlabel("n")
     axes.set_ylabel("distance p" if group == 1 else f"distance p (greatest share of {group})")
     style.set_title(axes, options, title)
@@ -70,13 +70,13 @@ def draw(options: Options) -> Figure:
     scale.ax.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
     scale.outline.set_linewidth(0.5)
     size = min(WINDOW, int(np.diff(edges).max()))
-    style.label_bar(scale, f"share of {style.number_text(size)} consecutive n per column")
+    style.label_bar(scale, f"share of {texts.number_text(size)} consecutive n per column")
     return figure
 
 
 def _too_few(source: Source, lags: int) -> str:
     """Returns an error text for a range without LEAST_WINDOW positions to compare."""
-    values = style.count_text(len(source), "value")
+    values = texts.count_text(len(source), "value")
     if len(source) < LEAST_WINDOW:
         return f"the range has {values}; give a --range of at least {LEAST_WINDOW} values"
     return (

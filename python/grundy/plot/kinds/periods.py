@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from ...rows import Row, field, whole
-from .. import style
+from .. import axis, style, texts
 from ..arguments import Options
 from ..errors import PlotError
 from ..source import read_rows
@@ -40,8 +40,8 @@ def draw(options: Options) -> Figure:
     axes.set_yscale("log")
     axes.set_xlim(0.7, period.max() * 8)
     axes.set_ylim(0.6, (preperiod.max() + 1) * 4)
-    style.log_axis(axes.xaxis)
-    style.log_axis(axes.yaxis)
+    axis.log_axis(axes.xaxis)
+    axis.log_axis(axes.yaxis)
     _name(axes, games)
     axes.grid(True, color=style.PALE, linewidth=0.5)
     axes.set_axisbelow(True)
@@ -53,7 +53,7 @@ def draw(options: Options) -> Figure:
             color=style.BLUE,
             alpha=0.55,
             linewidth=0,
-            label=style.count_text(count, "game"),
+            label=texts.count_text(count, "game"),
         )
     # The lengths of a legend are in units of its font size.
     disc = float(AREA * number.max()) ** 0.5 / style.LEGEND
@@ -67,9 +67,9 @@ def draw(options: Options) -> Figure:
     axes.set_ylabel("preperiod + 1")
     words = {"proved": "proved", "observed": "observed", "none": "without a period in the survey"}
     counts = ", ".join(
-        f"{style.number_text(status[key])} {word}" for key, word in words.items() if status[key]
+        f"{texts.number_text(status[key])} {word}" for key, word in words.items() if status[key]
     )
-    total = style.count_text(sum(status.values()), "game")
+    total = texts.count_text(sum(status.values()), "game")
     style.set_title(axes, options, f"Periods of {total}: {counts}")
     return figure
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from .. import counting, style
+from .. import axis, counting, style, texts
 from ..arguments import Options
 from ..errors import PlotError
 from ..source import open_source
@@ -25,8 +25,8 @@ def draw(options: Options) -> Figure:
             )
         found = source.rares()
         a, b = source.a, source.b
-        number = style.count_text(len(found), "rare position")
-        title = f"{source.name}, {style.range_text(a, b)}: {number}"
+        number = texts.count_text(len(found), "rare position")
+        title = f"{source.name}, {texts.range_text(a, b)}: {number}"
     if len(found) == 0:
         raise PlotError(
             f"{options.source!r}: no position of {a}..{b} is rare; give another --range"
@@ -39,18 +39,18 @@ def draw(options: Options) -> Figure:
 
     figure = style.new_figure(options)
     over, under = style.Frame(options).stacked(figure, lower=0.46, gap=56)
-    n, values = style.n_places(found["n"], a, b), found["value"]
+    n, values = axis.n_places(found["n"], a, b), found["value"]
     over.step([*n, b], [*range(1, len(n) + 1), len(n)], where="post", color=style.VERMILION)
     over.set_yscale("log")
     over.set_ylim(0.8, max(len(n) * 4, 10))
-    style.log_axis(over.yaxis)
+    axis.log_axis(over.yaxis)
     over.set_ylabel("rare up to n")
     under.plot(n, values, "o", color=style.VERMILION, markersize=2.4, markeredgewidth=0, alpha=0.6)
     late = late_group(found["n"])
     if len(late):
-        first, last = (style.number_text(int(late[k])) for k in (0, -1))
+        first, last = (texts.number_text(int(late[k])) for k in (0, -1))
         under.annotate(
-            f"{style.number_text(len(late))} from n = {first}\nto {last}",
+            f"{texts.number_text(len(late))} from n = {first}\nto {last}",
             (late[0], values[-len(late) :].mean()),
             xytext=(-9, 0),
             textcoords="offset points",
@@ -58,16 +58,16 @@ def draw(options: Options) -> Figure:
             va="center",
             fontsize=9,
         )
-    style.linear_axis(under.yaxis, 4)
+    axis.linear_axis(under.yaxis, 4)
     under.set_ylabel("value G(n)")
     for axes in (over, under):
-        style.n_axis(axes, a, b, label=axes is under)
+        axis.n_axis(axes, a, b, label=axes is under)
         axes.grid(True, color=style.PALE, linewidth=0.5)
         axes.set_axisbelow(True)
     # The curve rises to this point and is level after it, so above left and below right are empty.
-    align = style.side(over, n[-1], "left")
+    align = axis.side(over, n[-1], "left")
     over.annotate(
-        f"the last at n = {style.number_text(int(found['n'][-1]))}",
+        f"the last at n = {texts.number_text(int(found['n'][-1]))}",
         (n[-1], len(n)),
         xytext=(3, -9) if align == "left" else (-3, 4),
         textcoords="offset points",

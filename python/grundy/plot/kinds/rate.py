@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from .. import style
+from .. import axis, style, texts
 from ..arguments import Options
 from ..errors import PlotError
 from ..source import name_of, open_directory
@@ -59,14 +59,14 @@ def draw(options: Options) -> Figure:
     axes.legend(loc="lower right")
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(0, float((rate * seconds / (seconds - 1)).max()) * 1.1)
-    style.linear_axis(axes.xaxis)
-    style.linear_axis(axes.yaxis, 7)
+    axis.linear_axis(axes.xaxis)
+    axis.linear_axis(axes.yaxis, 7)
     axes.grid(True, axis="y", color=style.PALE, linewidth=0.5)
     axes.set_axisbelow(True)
     axes.set_xlabel("n")
     axes.set_ylabel("million values per second")
-    values = style.count_text(int(run.last_record["count"]), "value")
-    time = style.number_text(int(run.last_record["seconds"]))
+    values = texts.count_text(int(run.last_record["count"]), "value")
+    time = texts.number_text(int(run.last_record["seconds"]))
     style.set_title(axes, options, f"{name_of(run)}: {values} in {time} s of computing time")
     return figure
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .. import raster, style
+from .. import axis, raster, style, texts
 from ..arguments import Options
 from ..errors import UsageError
 from ..source import Source, open_source
@@ -23,7 +23,7 @@ def draw(options: Options) -> Figure:
     frame = style.Frame(options, top=114 if options.period else 78)
     axes = frame.axes(figure)
     with open_source(options, beyond=options.period or 0) as source:
-        title = f"{source.name}, {style.range_text(source.a, source.b)}: nim-values"
+        title = f"{source.name}, {texts.range_text(source.a, source.b)}: nim-values"
         if len(source) > POINTS:
             if options.period:
                 raise UsageError(
@@ -57,17 +57,17 @@ def _points(axes: Axes, source: Source, options: Options) -> None:
         for label, colour, chosen in compared(source, values, options.period):
             axes.plot(n[chosen], values[chosen], color=colour, markersize=size, label=label, **how)
         style.legend_above(axes)
-    if options.log and style.is_wide(max(a, 0.9), b):
+    if options.log and axis.is_wide(max(a, 0.9), b):
         axes.set_xscale("log")
         axes.set_xlim(max(a, 0.9), b)
-        style.log_axis(axes.xaxis)
+        axis.log_axis(axes.xaxis)
     else:
         margin = 0.01 * (b - a)
         axes.set_xlim(a - margin, b + margin)
-        style.linear_axis(axes.xaxis)
+        axis.linear_axis(axes.xaxis)
     top = int(values.max())
     axes.set_ylim(-0.03 * top - 0.5, 1.03 * top + 0.5)
-    style.linear_axis(axes.yaxis, 7)
+    axis.linear_axis(axes.yaxis, 7)
 
 
 def compared(
@@ -92,7 +92,7 @@ def compared(
     last = ""
     if is_other.any():
         n = source.a + int(np.flatnonzero(is_other)[-1])
-        last = f", the last at n = {style.number_text(n)}"
+        last = f", the last at n = {texts.number_text(n)}"
     classes = [
         (f"G(n + {period}) = G(n)", style.BLUE, is_known & ~is_other),
         (f"G(n + {period}) ≠ G(n){last}", style.VERMILION, is_other),
