@@ -173,8 +173,9 @@ def test_bins_are_joined_until_their_shares_tell_the_states_apart(size):
     assert edges.tolist() == list(range(0, len(n) + 1, size * joined))
     begin, end = (edges[part.start] for part in segments.segments(segments.distances(counts))[1:])
     assert max(abs(begin - 100_000), abs(end - 200_000)) <= 2 * size * joined
-    half = bins.reshape(-1, joined // 2, 2).sum(axis=1)
-    assert len(segments.segments(segments.distances(half))) == 1
+    half = segments.distances(bins.reshape(-1, joined // 2, 2).sum(axis=1))
+    clear = [segments._two_means(each)[2] for each in (half, segments.distances(counts))]
+    assert clear[0] < segments.CLEAR <= clear[1]
 
 
 def test_bins_without_states_stay_as_they_are():

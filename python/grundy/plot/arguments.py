@@ -169,7 +169,7 @@ def _add_options(sub: argparse.ArgumentParser, kind: str) -> None:
             default=0,
             metavar="SIZE",
             help="number of n in a bin [default: a power of 2 with at most 2^14 bins, doubled until"
-            " the bins show two states]",
+            " two states are clear]",
         )
 
 

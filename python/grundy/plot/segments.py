@@ -28,6 +28,7 @@ EDGE_COST = 1.0
 # a uniform distribution for 0.75.
 LEAST_EXPLAINED = 0.8
 LEAST_GAP = 0.02
+CLEAR = 0.87  # part of the variance for which two states account when bins are no longer joined
 FEW = 256  # number of bins below which bins are not joined
 
 
@@ -68,22 +69,28 @@ def segments(distance: Floats) -> list[Segment]:
 
 
 def joined(counts: Ints, edges: Ints) -> tuple[Ints, Ints]:
-    """Joins the bins in pairs until they have two states, and returns their counts and edges.
+    """Joins the bins in pairs until two states are clear, and returns their counts and edges.
 
-    The shares of a small bin vary so much by chance that they can hide the states. Returns the bins
-    as they are if fewer than FEW would have to be joined. A last bin without a partner is dropped.
+    The shares of a small bin vary so much by chance that they hide the states, or seem to change
+    them within a burst. If no states become clear, returns the first bins with two states, else the
+    bins as they are. Less than FEW bins are not joined. A last bin without a partner is dropped.
 
     counts  shape (bins, rows), no bin empty
     edges   bin i is the n with edges[i] <= n < edges[i + 1]; shape (bins + 1,)
     """
-    best = counts, edges
-    while len(segments(distances(counts))) == 1:
-        if len(counts) < FEW:
-            return best
-        pairs = len(counts) // 2
-        counts = counts[: 2 * pairs].reshape(pairs, 2, -1).sum(axis=1)
-        edges = edges[: 2 * pairs + 1 : 2]
-    return counts, edges
+    best = None
+    now = counts, edges
+    while True:
+        distance = distances(now[0])
+        if len(segments(distance)) > 1:
+            best = best or now
+            if _two_means(distance)[2] >= CLEAR:
+                return now
+        if len(now[0]) < FEW:
+            return best or (counts, edges)
+        pairs = len(now[0]) // 2
+        pair_counts = now[0][: 2 * pairs].reshape(pairs, 2, -1).sum(axis=1)
+        now = pair_counts, now[1][: 2 * pairs + 1 : 2]
 
 
 def _two_means(x: Floats) -> tuple[float, float, float]:
