@@ -26,8 +26,13 @@ fn named(architecture: &str, info: &str) -> String {
 }
 
 /// Whether these are the classes of two machines that cannot be the same: of different architectures, or of different
-/// models. A class without a model may be any machine of its architecture.
+/// models. A class without a model may be any machine of its architecture, and a model that a user has named without an
+/// architecture the machine of any class with this model.
 pub(crate) fn are_different(one: &str, other: &str) -> bool {
+    let is_model_of = |model: &str, class: &str| class.split_once(' ').is_some_and(|(_, named)| named == model);
+    if is_model_of(one, other) || is_model_of(other, one) {
+        return false;
+    }
     let parts =
         |class: &str| class.split_once(' ').map_or((class.to_owned(), None), |(a, m)| (a.into(), Some(m.to_owned())));
     let ((one, model), (other, other_model)) = (parts(one), parts(other));
@@ -50,6 +55,7 @@ mod tests {
 
     #[test]
     fn machine_without_a_model_may_be_any_of_its_architecture() {
+        assert!(!are_different("A", "x86_64 A") && !are_different("x86_64 A", "A") && are_different("B", "x86_64 A"));
         let classes = ["x86_64", "x86_64 A", "x86_64 B", "aarch64"];
         let pairs = classes.map(|one| classes.map(|other| are_different(one, other)));
         let expected = [

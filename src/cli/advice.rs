@@ -193,7 +193,7 @@ fn in_a_survey(remedy: &Remedy) -> Option<String> {
         Remedy::RemovePlan => "remove it and repeat the survey's command".into(),
         Remedy::EmptyDirectory => "choose an empty or a new one".into(),
         Remedy::FewerDirectories => "read fewer directories together".into(),
-        Remedy::SurveyDirectory => "name a directory that 'grundy survey' wrote".into(),
+        Remedy::SurveyDirectory => "name a directory that 'grundy survey' or 'grundy units … --in DIR' wrote".into(),
         Remedy::DivideList => "divide the list".into(),
         Remedy::DirectoryForShard { shard } => format!("choose another directory for shard {shard}"),
         Remedy::RaiseTo { to } => format!("use --to {to} or more, or another directory"),
@@ -209,6 +209,7 @@ fn of_units(remedy: &Remedy) -> Option<String> {
         }
         Remedy::NameUnit => "'grundy units survey --digits K --to N --parts P' lists the names of units",
         Remedy::ListUnits => "'grundy units --missing DIR' lists the units that are left",
+        Remedy::SamePlan => "name a directory with the same plan, or an empty or new one",
         Remedy::NameRun => "name the directory of the run with --run",
         Remedy::VerifyWithoutUnits => "'grundy verify' checks the other values",
         Remedy::RemoveResult => "if it was one, remove it and do the unit again ('grundy unit'), else move it away",

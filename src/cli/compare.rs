@@ -17,14 +17,15 @@ use std::process::ExitCode;
                         Compares the digests that both state: those at segment boundaries (every 2^24 values, or as \
                         'publish --segment' states), those at the ends, and of two runs those of all commits. Of a \
                         published directory, the SHA-256 of its files are checked first. Of a run directory, nothing \
-                        but the journal is read. Exit status 3 if digests differ, or if of equal values the largest \
-                        or the rare positions differ; 4 if no digest is stated by both.\n\n\
+                        but the journal is read. Exit status 3 if digests differ, or if all values are equal, but \
+                        the largest value, its position, or (in the same space) the number or the last of the rare \
+                        positions is not; 4 if no digest is common to both.\n\n\
                         JSON keys: game counts agree differs contradiction kernels machines confirmed obstacle; \
                         'differs' is null, or has the keys segment from to; 'contradiction' is null, or the key of a \
                         manifest that contradicts equal digests; 'machines' contains null where the machine of values is not \
                         known; 'confirmed' is the number of first values that different kernels on different machines \
                         computed with equal digests; 'obstacle' is null, or why no more are: differs, \
-                        no-common-digest, same-kernel, unknown-machine or same-machine.")]
+                        no-common-digest, same-kernel, unknown-machine, same-machine or contradiction.")]
 pub(crate) struct Args {
     /// Run directory, published directory, or manifest.
     #[arg(value_name = "A")]
@@ -32,8 +33,8 @@ pub(crate) struct Args {
     /// Run directory, published directory, or manifest to compare it with.
     #[arg(value_name = "B")]
     other: PathBuf,
-    /// Processor model of the machine that computed the values of A and B for which an earlier version recorded none
-    /// [default: unknown].
+    /// Machine that computed the values of A and B for which an earlier version recorded none, as 'computed on' in
+    /// 'grundy status' shows it, such as 'x86_64 AMD EPYC 9B45' [default: unknown].
     #[arg(long, value_name = "TEXT")]
     machine: Option<String>,
     /// Note in the run directory A what B confirms, for 'status' and 'publish'.
@@ -73,7 +74,7 @@ pub(crate) fn compare(args: &Args) -> Result<ExitCode> {
             }
         }
         if let Some(key) = comparison.contradiction {
-            text += &format!("; but '{key}' differs, which the values determine: one of the manifests is wrong");
+            text += &format!("; but '{key}' differs, which the values determine: one of the two is wrong");
         }
         let by = |i: usize| {
             let (kernels, machines) = (comparison.kernels[i].join(", "), machine_names(&comparison.machines[i]));
@@ -119,8 +120,8 @@ pub(super) fn reason(obstacle: Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Differs => "the digests differ; 'grundy verify --level recompute' finds the wrong values",
         Obstacle::NoCommonDigest => {
-            "no digest is known of both after the same number of values; runs state one after every 16,777,216 values, \
-             published directories after every segment, so compute more values"
+            "no digest is known of both after the same number of values; compute both to the same number, or \
+             beyond 16,777,216 values, or the segment of the published directory"
         }
         Obstacle::SameKernel => {
             "the same kernel computed both; compute one of them again with another --kernel, on another processor model"
@@ -131,6 +132,7 @@ pub(super) fn reason(obstacle: Obstacle) -> &'static str {
         Obstacle::SameMachine => {
             "both may have been computed on the same machine; compute one of them on another processor model"
         }
+        Obstacle::Contradiction => "one of the two states a property that contradicts the values",
         _ => "the computations are not independent",
     }
 }

@@ -2,8 +2,8 @@
 //! turns errors into exit statuses. The library names no command and no option in its texts; `advice` adds them.
 //!
 //! Results go to stdout, everything else to stderr. Exit status: 0 success; 1 failure; 2 usage error; 3 damage or a
-//! failed check; 4 results are missing (`merge`) or nothing can be compared (`compare`); 75 another process is using the
-//! directory (EX_TEMPFAIL); 130 stopped by a signal or a time limit.
+//! failed check; 4 results are missing (`merge`) or nothing can be compared (`compare`); 75 another process is using
+//! the directory (EX_TEMPFAIL); 130 stopped by a signal or a time limit.
 //!
 //! `CONTRIBUTING.md` ("Add a command") lists the steps for a new command.
 

@@ -27,7 +27,7 @@ use std::process::ExitCode;
                         --keep 1G keeps the first 2^26 values and at least the last 10^9, and frees the others \
                         permanently.")]
 pub(crate) struct Args {
-    /// Game to compute [default: the directory's game, else Grundy's game].
+    /// Game to compute [default: the game of the run in --dir; without --dir, Grundy's game].
     #[arg(value_parser = advice::rule)]
     game: Option<Rule>,
     /// Number of values to compute, G(0) to G(N-1) [default: continue until stopped].
@@ -80,8 +80,8 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     let has_tables = [table::VALUES, table::ESCAPES].iter().any(|name| dir.join(name).exists());
     let is_new = !has_run && !has_tables;
     if is_new && args.dir.is_some() && args.game.is_none() {
-        let command = resume_command(&grundy(), &dir, args.to);
-        bail!("{}: no run here; to compute Grundy's game there, name it: '{command}'", printable(&dir));
+        let command = format!("grundy run GAME --dir {}", advice::quoted_path(&dir));
+        bail!("{}: no run here; check the name, or name the game to compute there: '{command}'", printable(&dir));
     }
     let rule = args.game.clone().or(is_new.then(grundy));
     if let (Some(rule), Some(to)) = (&rule, args.to) {

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct UnitsArgs {
     #[command(subcommand)]
     work: Option<Work>,
-    /// Print the names of the units that have no result in DIR; of several directories with the same plan, in none.
+    /// Print the names of the units that have no result in any of these directories, which must have the same plan.
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with = "efficiency")]
     missing: Vec<PathBuf>,
     /// Compute from the processor times of the results in DIR how long other numbers of workers would take, and which

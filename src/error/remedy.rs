@@ -148,6 +148,8 @@ pub enum Remedy {
     },
     /// Write the plan of the units into the directory first.
     WriteUnitsPlan,
+    /// Name a directory with the same plan, or an empty one.
+    SamePlan,
     /// List the names of the units.
     ListUnits,
     /// List the names of the units of a survey of all octal codes.
@@ -267,9 +269,8 @@ pub(super) fn of_units(why: &UnitsReason) -> Option<Remedy> {
     match why {
         UnitsReason::NoPlan { .. } => Some(Remedy::WriteUnitsPlan),
         UnitsReason::MistypedUnit { .. } => Some(Remedy::NameUnit),
-        UnitsReason::Occupied { .. } | UnitsReason::OtherPlan { .. } | UnitsReason::OtherGames { .. } => {
-            Some(Remedy::EmptyDirectory)
-        }
+        UnitsReason::Occupied { .. } => Some(Remedy::EmptyDirectory),
+        UnitsReason::OtherPlan { .. } | UnitsReason::OtherGames { .. } => Some(Remedy::SamePlan),
         UnitsReason::UnknownUnit { .. } => Some(Remedy::ListUnits),
         UnitsReason::OtherRun { .. } => Some(Remedy::NameRun),
         UnitsReason::Discarded { .. } => Some(Remedy::VerifyWithoutUnits),

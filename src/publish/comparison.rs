@@ -47,6 +47,8 @@ pub enum Obstacle {
     UnknownMachine,
     /// The machine was the same, or may have been.
     SameMachine,
+    /// One of both states a property that contradicts the values.
+    Contradiction,
 }
 
 /// The first range that both describe and in which they differ.
@@ -78,16 +80,17 @@ pub fn compare(one: &Manifest, other: &Manifest) -> Option<Comparison> {
         }
         agree = count;
     }
+    let contradiction = if agree == one.count && agree == other.count { contradiction(one, other) } else { None };
     let origins = [one, other].map(|manifest| manifest.computed.origins.as_slice());
     let (independent, obstacle) = first_dependent(origins[0], origins[1], obstacle);
     let points = common().map(|(count, _)| count).filter(|count| *count <= agree.min(independent));
     let (confirmed, obstacle) = match (differs, agree) {
         (Some(_), _) => (0, Some(Obstacle::Differs)),
+        _ if contradiction.is_some() => (0, Some(Obstacle::Contradiction)),
         (None, 0) => (0, Some(Obstacle::NoCommonDigest)),
         _ => (points.max().unwrap_or(0), obstacle.filter(|_| independent < agree)),
     };
     let counts = [one.count, other.count];
-    let contradiction = if agree == one.count && agree == other.count { contradiction(one, other) } else { None };
     let (kernels, machines) = (origins.map(Origin::kernels), origins.map(Origin::machines));
     let game = one.game.clone();
     Some(Comparison { game, counts, agree, differs, contradiction, kernels, machines, confirmed, obstacle })

@@ -736,7 +736,10 @@ fn mistakes_of_the_command_line_are_explained_in_words() {
     fails(2, &["play", "kayles:12", "nim"], &["'kayles:12'", "GAME:HEAP GAME:HEAP"]);
     fails(2, &["period", "kayles", "--certificate", "c", "--exceptions", "c"], &["different files"]);
     let typo = home.path().join("typo");
-    fails(1, &["run", "--dir", typo.to_str().unwrap()], &["no run here", "grundy run grundy --dir"]);
+    for more in [&[][..], &["--to", "100"]] {
+        let command = [&["run", "--dir", typo.to_str().unwrap()], more].concat();
+        fails(1, &command, &["no run here", "check the name", "grundy run GAME --dir"]);
+    }
     assert!(!typo.exists());
     fails(2, &["run", "kayles", "1e6"], &["'1e6'", "follows its option", "--to 1e6"]);
     fails(2, &["run", "kayles", "--to", "1,000,000"], &["without commas: 1_000_000"]);

@@ -126,6 +126,7 @@ fn manifests_that_contradict_equal_digests_are_wrong() {
         let (status, stdout, _) = home.reply("compare run altered.json --json");
         let found: Value = serde_json::from_str(&stdout).unwrap();
         assert_eq!((status, &found["contradiction"], &found["agree"]), (3, &json!(key), &json!(30_000)));
+        assert_eq!((&found["confirmed"], &found["obstacle"]), (&json!(0), &json!("contradiction")));
         let (_, stdout, _) = home.reply("compare run altered.json");
         assert!(stdout.contains(&format!("'{key}' differs")), "{stdout}");
     }

@@ -69,7 +69,7 @@ fn computed_on(run: &Examined) -> String {
 fn confirmed(run: &Examined) -> String {
     match run.confirmed {
         _ if run.unconfirmed.is_some() => painted(BAD, "unknown: the file of confirmations is damaged"),
-        0 => "no: no other computation is noted here ('grundy compare --record')".to_owned(),
+        0 => "no: no computation by another kernel on another machine is noted ('grundy compare --record')".to_owned(),
         values => format!("{}, by another kernel on another machine", counted(values, "values")),
     }
 }
