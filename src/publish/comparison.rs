@@ -19,7 +19,7 @@ pub struct Comparison {
     pub agree: u64,
     /// Where they differ; null if they agree wherever both state a digest.
     pub differs: Option<Difference>,
-    /// The first property that equal values have in common, and that is not equal in both; null if there is none.
+    /// The first property that differs although all values are equal and determine it; null if there is none.
     pub contradiction: Option<&'static str>,
     /// The kernels of each.
     pub kernels: [Vec<String>; 2],

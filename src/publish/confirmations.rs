@@ -44,8 +44,8 @@ pub fn confirmations(dir: &Path, journal: &Contents) -> Result<Vec<Confirmation>
     Ok(all)
 }
 
-/// Whether other kernels on other machines computed the values of a confirmation than those of a run. Who recorded it
-/// has named a machine of the run that its journal does not state.
+/// Whether the values of a confirmation and those of a run were computed by different kernels on different machines. If
+/// the journal does not state the machine of the run, the user stated it when the confirmation was recorded.
 fn is_independent(run: &[Origin], noted: &Confirmation) -> bool {
     let obstacle = |here: &Origin, there: &Origin| match obstacle(here, there) {
         Some(Obstacle::UnknownMachine) if here.machine.is_none() && there.machine.is_some() => None,

@@ -35,8 +35,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Invariants: nothing is added to a complete result, and it names every process that worked on the unit. Two results
-//! of one unit never silently replace each other: they agree, or [`join()`] fails and names both.
+//! Invariants: nothing is added to a complete result, and it names every process that wrote one of its lines. Two
+//! results of one unit never silently replace each other: they agree, or [`join()`] fails and names both.
 
 mod games;
 mod join;

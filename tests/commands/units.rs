@@ -10,13 +10,19 @@ use grundy::units::{Plan, UnitResult};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::Barrier;
 
 fn do_units(home: &Home, names: &[String], more: &str) {
     for name in names {
         home.well(&format!("-q unit {name} {more}"));
     }
+}
+
+/// Starts a process that does a unit in the directory `parts`.
+fn begin(home: &Home, unit: &str) -> Child {
+    let mut command = grundy(["-q", "unit", unit, "--in", "parts"]);
+    start(command.current_dir(home.dir()).stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 
 /// Changes a text in the lines of a result, and the hash accordingly.
@@ -327,8 +333,7 @@ fn result_names_processes_that_completed_no_game() {
     let part = home.path(&format!("parts/{unit}.part"));
     let sessions = || std::fs::read_to_string(&part).unwrap_or_default().matches("{\"session\"").count();
     for (number, signal) in [(1, Signal::TERM), (2, Signal::KILL)] {
-        let mut command = grundy(["-q", "unit", unit, "--in", "parts"]);
-        let child = start(command.current_dir(home.dir()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let child = begin(&home, unit);
         wait_until("the process has begun", || sessions() == number);
         kill_process(Pid::from_child(&child), signal).unwrap();
         assert!(!child.wait_with_output().unwrap().status.success());
@@ -345,11 +350,7 @@ fn stopped_unit_exits_130_and_killed_unit_is_missing() {
     let unit = &home.lines("units survey games --to 2^26 --parts 1 --in parts")[0];
     let part = home.path(&format!("parts/{unit}.part"));
     let has_a_record = || std::fs::read_to_string(&part).is_ok_and(|text| text.contains("\"game\":\"0.77\""));
-    let begin = || {
-        let mut command = grundy(["-q", "unit", unit, "--in", "parts"]);
-        start(command.current_dir(home.dir()).stdout(Stdio::piped()).stderr(Stdio::piped()))
-    };
-    let child = begin();
+    let child = begin(&home, unit);
     wait_until("the first game is done", has_a_record);
     // Another process at the same unit.
     home.fails(75, &format!("unit {unit} --in parts"), &["another process", "try again"]);
@@ -357,7 +358,7 @@ fn stopped_unit_exits_130_and_killed_unit_is_missing() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     home.fails(4, "merge parts", &["1 of 1 units are missing", unit]);
-    let mut child = begin();
+    let mut child = begin(&home, unit);
     let sessions = || std::fs::read_to_string(&part).unwrap().matches("{\"session\"").count();
     wait_until("the second process has begun", || sessions() == 2);
     child.kill().unwrap();

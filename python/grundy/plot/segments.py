@@ -28,7 +28,7 @@ EDGE_COST = 1.0
 # a uniform distribution for 0.75.
 LEAST_EXPLAINED = 0.8
 LEAST_GAP = 0.02
-CLEAR = 0.87  # part of the variance for which two states account when bins are no longer joined
+CLEAR = 0.87  # least part of the variance for which two clear states account
 FEW = 256  # number of bins below which bins are not joined
 
 
@@ -73,7 +73,7 @@ def joined(counts: Ints, edges: Ints) -> tuple[Ints, Ints]:
 
     The shares of a small bin vary so much by chance that they hide the states, or seem to change
     them within a burst. If no states become clear, returns the first bins with two states, else the
-    bins as they are. Less than FEW bins are not joined. A last bin without a partner is dropped.
+    bins as they are. Fewer than FEW bins are not joined. A last bin without a partner is dropped.
 
     counts  shape (bins, rows), no bin empty
     edges   bin i is the n with edges[i] <= n < edges[i + 1]; shape (bins + 1,)
