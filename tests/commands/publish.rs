@@ -193,6 +193,7 @@ fn confirmation_takes_another_kernel_another_machine_and_equal_digests() {
     for (line, state) in [
         ("status run", "unknown: the file of confirmations is damaged"),
         ("status run --json", "\"state\":\"stopped\""),
+        ("status run --json", "\"confirmed\":null"),
     ] {
         let (status, stdout, stderr) = home.reply(line);
         assert!(status == 3 && stdout.contains(state) && stderr.contains("confirmed.json"), "{stdout}{stderr}");

@@ -46,7 +46,7 @@ use std::time::{Duration, Instant, SystemTime};
                         last five minutes of computing, 'last_commit' when the last values were committed; null if \
                         unknown. 'machines' lists the processor models that computed the values, with null \
                         for values of which no record states it. 'confirmed' is the number of first values that another kernel on another machine \
-                        computed with equal digests, as 'grundy compare --record' noted.\n\n\
+                        computed with equal digests, as 'grundy compare --record' noted; null if the file of the notes is damaged.\n\n\
                         Exit status 3 if a file of the run is missing or shorter than the journal says; 'grundy \
                         verify' checks every byte. Ctrl-C ends --watch with exit status 0.")]
 pub(crate) struct Args {
@@ -153,7 +153,7 @@ impl Block {
                 examined.iter().map(|(dir, run)| Report { dir, run }.to_string()).collect::<Vec<String>>().join("\n")
             }
         };
-        let reported = examined.into_iter().flat_map(|(_, run)| [run.damage, run.unconfirmed]);
+        let reported = examined.into_iter().flat_map(|(_, run)| [run.damage, run.confirmed.err()]);
         errors.extend(reported.flatten().map(anyhow::Error::from));
         Ok(Block { text, errors })
     }
@@ -183,10 +183,9 @@ struct Examined {
     pace: Option<Pace>,
     /// The last record of values among the last records.
     last_commit: Option<Record>,
-    /// Number of first values that another kernel on another machine computed with equal digests.
-    confirmed: u64,
-    /// Why the confirmations cannot be read.
-    unconfirmed: Option<Error>,
+    /// Number of first values that another kernel on another machine computed with equal digests, or why the file that
+    /// notes it cannot be read.
+    confirmed: grundy::Result<u64>,
     /// The periods that zeros rule out; `None` if they were not searched or the values cannot be read.
     excluded: Option<Excluded>,
     /// Why the files cannot be opened, in particular what they lack against the journal.
@@ -234,13 +233,10 @@ impl Examined {
         let mut records = journal::last_records(dir, contents.records, pace::RECORDS).unwrap_or_default();
         let pace = pace::pace(&records);
         records.retain(|record| record.event == Event::Commit);
-        let (noted, unconfirmed) = match grundy::publish::confirmations(dir, &contents) {
-            Ok(noted) => (noted, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        let confirmed = noted.iter().map(|noted| noted.values).max().unwrap_or(0);
+        let noted = grundy::publish::confirmations(dir, &contents);
+        let confirmed = noted.map(|noted| noted.iter().map(|noted| noted.values).max().unwrap_or(0));
         let (last_commit, now) = (records.pop(), SystemTime::now());
-        Ok(Examined { contents, state, pace, last_commit, confirmed, unconfirmed, excluded, damage, now })
+        Ok(Examined { contents, state, pace, last_commit, confirmed, excluded, damage, now })
     }
 
     /// When the running process is expected to have computed its N values.
@@ -310,7 +306,7 @@ fn objects(runs: &[(String, Examined)]) -> Result<String> {
 pub(super) fn object(dir: &Path) -> Result<()> {
     let run = Examined::of(dir, true)?;
     output::print(|out| output::object(out, &Object::of(&dir.display().to_string(), &run)))?;
-    run.damage.or(run.unconfirmed).map_or(Ok(()), |error| Err(error.into()))
+    run.damage.or(run.confirmed.err()).map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// The periods that zeros among the first values rule out; `None` if the values cannot be read, a fault that `verify`

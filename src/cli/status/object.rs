@@ -35,8 +35,9 @@ pub(super) struct Object<'a> {
     last_commit: Option<&'a str>,
     /// The machines that computed the values; null for values of which no record states it.
     machines: Vec<Option<String>>,
-    /// Number of first values that another kernel on another machine computed with equal digests.
-    confirmed: u64,
+    /// Number of first values that another kernel on another machine computed with equal digests;
+    /// null if `confirmed.json` is damaged.
+    confirmed: Option<u64>,
 }
 
 /// The object `excluded` of `status --json`.
@@ -107,7 +108,7 @@ impl<'a> Object<'a> {
             rate: run.pace.map(|pace| pace.rate),
             last_commit: run.last_commit.as_ref().map(|record| record.time.as_str()),
             machines: Origin::machines(&run.contents.origins),
-            confirmed: run.confirmed,
+            confirmed: run.confirmed.as_ref().ok().copied(),
         }
     }
 }

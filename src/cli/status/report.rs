@@ -68,9 +68,9 @@ fn computed_on(run: &Examined) -> String {
 /// How far another computation gave the same digests.
 fn confirmed(run: &Examined) -> String {
     match run.confirmed {
-        _ if run.unconfirmed.is_some() => painted(BAD, "unknown: the file of confirmations is damaged"),
-        0 => "no: no computation by another kernel on another machine is noted ('grundy compare --record')".to_owned(),
-        values => format!("{}, by another kernel on another machine", counted(values, "values")),
+        Err(_) => painted(BAD, "unknown: the file of confirmations is damaged"),
+        Ok(0) => "no: no computation by another kernel on another machine is noted ('grundy compare --record')".to_owned(),
+        Ok(values) => format!("{}, by another kernel on another machine", counted(values, "values")),
     }
 }
 
