@@ -10,7 +10,7 @@
 
 use crate::checkpoint::journal;
 use crate::error::{Error, Result};
-use crate::kernel::{BitPlanes, HEAPS, KEEP, Kernel, LANES, NearJob, Probe, Probes, Recurrence, Stage};
+use crate::kernel::{BitPlanes, KEEP, Kernel, LANES, NearJob, Probe, Probes, REPEATS_VALUES, Recurrence, Stage};
 use crate::run::{Observer, Progress, Run};
 use crate::solver::{self, Method};
 use crate::table::Width;
@@ -185,8 +185,8 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
     const ROUNDS: u64 = 10_000;
     for seed in 0..ROUNDS {
         let random = &mut Random::new(seed);
-        let at = 2 * HEAPS + random.below(2000);
-        let window: Vec<u8> = (0..at + HEAPS).map(|_| random.byte() & 63).collect();
+        let at = 2 * REPEATS_VALUES + random.below(2000);
+        let window: Vec<u8> = (0..at + REPEATS_VALUES).map(|_| random.byte() & 63).collect();
         let (mark, far, near) = (random.probes(LANES..at), random.probes(LANES..at), random.probes(1..LANES));
         let codes = crate::kernel::CODES[random.below(crate::kernel::CODES.len())];
         let keep = KEEP[random.below(KEEP.len())];
@@ -201,7 +201,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             let job = NearJob { at, probes: &list(&near), from: 0, to: LANES };
             let to = kernel.near(&mut filled, job, &lanes);
             filled.truncate(at + to);
-            kernel.open(&mut planes, &below);
+            kernel.marks_to_open(&mut planes, &below);
             kernel.clear_hits(&window, at, &list(&far), &mut planes);
             let mut from_recurrence = window.clone();
             let end = kernel.recurrence(
@@ -226,7 +226,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             let lookups: Vec<(usize, u8)> = mark.iter().take(2).map(|p| (p.offset, 128 | p.code())).collect();
             let values: Vec<(usize, u16)> = lookups.iter().map(|&(o, code)| (o, u16::from(code) * 257)).collect();
             let mut items = window.clone();
-            items[at + split % HEAPS] |= 128;
+            items[at + split % REPEATS_VALUES] |= 128;
             let repeats = kernel.repeats(&items, at, &lookups);
             let repeats_value = kernel.repeats_value(&wide(&items), at, &values);
             (lanes, filled, planes, from_recurrence, found, open, calls, found_value, repeats, repeats_value)

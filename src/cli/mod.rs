@@ -138,7 +138,7 @@ enum Command {
 enum KernelChoice {
     /// The fastest kernel that this processor can run.
     Auto,
-    /// 512-bit vectors (AVX-512 F, BW, VL, VBMI, VBMI2 and VPOPCNTDQ; POPCNT, BMI1, BMI2).
+    /// 512-bit vectors (AVX-512 F, BW, VL, VBMI and VPOPCNTDQ; POPCNT, BMI1, BMI2).
     Avx512,
     /// 256-bit vectors (AVX2, POPCNT, BMI1, BMI2).
     Avx2,

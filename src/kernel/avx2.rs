@@ -11,10 +11,10 @@
 mod near;
 mod pair_tile;
 
-use super::planes::{MOST_ROWS, first_code, for_kept, number};
+use super::planes::{MOST_ROWS, ONE_HOT, first_code, for_kept, number};
 use super::probes::FarProbes;
 use super::wide::{WIDE_LANES, WidePart, WideParts, WideRow, others};
-use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, Probe};
+use super::{BitPlanes, LANES, Lanes, MAX_CLEARED_CODES, NONE, Probe};
 pub(super) use near::near;
 pub(super) use pair_tile::{clear_options, fill_tile};
 use std::arch::x86_64::*;
@@ -31,12 +31,16 @@ pub(super) fn is_available() -> bool {
 const HALF: usize = LANES / 2;
 
 /// The options of a far probe in the 32 lanes from `lane` on.
+///
+/// # Safety
+/// The probe must be one of `far`, and `lane` at most [`HALF`].
 #[inline]
 #[target_feature(enable = "avx2")]
-fn options(far: FarProbes<'_>, lane: usize, probe: &Probe) -> __m256i {
+unsafe fn options(far: FarProbes<'_>, lane: usize, probe: &Probe) -> __m256i {
     let FarProbes { window, at, .. } = far;
     debug_assert!(probe.offset <= at && at - probe.offset + LANES <= window.len() && lane + HALF <= LANES);
-    // SAFETY: `FarProbes` states that offset <= at and at - offset + LANES <= window.len() for each of its probes.
+    // SAFETY: `FarProbes` states that offset <= at and at - offset + LANES <= window.len() for each of its probes, and
+    // lane + HALF <= LANES.
     let bytes = unsafe { _mm256_loadu_si256(window.as_ptr().add(at - probe.offset + lane).cast()) };
     _mm256_xor_si256(bytes, _mm256_set1_epi32(i32::from_ne_bytes(probe.codes)))
 }
@@ -75,14 +79,14 @@ pub(super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
 #[target_feature(enable = "avx2")]
 fn mark_rows<const N: usize>(far: FarProbes<'_>, lane: usize, first: usize, rows: &mut [[u8; LANES]]) {
     assert_eq!(rows.len(), N, "a row for each plane");
-    let one_hot = 0x8040_2010_0804_0201_u64.cast_signed();
-    let table = [_mm256_setr_epi64x(one_hot, 0, one_hot, 0), _mm256_setr_epi64x(0, one_hot, 0, one_hot)];
+    let table = [_mm256_setr_epi64x(ONE_HOT, 0, ONE_HOT, 0), _mm256_setr_epi64x(0, ONE_HOT, 0, ONE_HOT)];
     let beyond = _mm256_set1_epi8(0x70);
     // SAFETY: there are 32 bytes from either half of a row on.
     let load = |row: &[u8; LANES]| unsafe { _mm256_loadu_si256(row[lane..lane + HALF].as_ptr().cast()) };
     let mut planes: [__m256i; N] = std::array::from_fn(|j| load(&rows[j]));
     for probe in far.list() {
-        let option = options(far, lane, probe);
+        // SAFETY: a probe of the list, and the callers pass 0 or HALF as `lane`.
+        let option = unsafe { options(far, lane, probe) };
         let mut index = option;
         for j in 0..N {
             if j % 2 == 0 {
@@ -101,14 +105,14 @@ fn mark_rows<const N: usize>(far: FarProbes<'_>, lane: usize, first: usize, rows
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
     for lane in [0, HALF] {
-        least(planes.candidates(), -1, lane, &mut lanes.code[..lanes.kept]);
+        least_set_codes(planes.candidates(), -1, lane, &mut lanes.code[..lanes.kept]);
     }
 }
 
 /// Fills `found` with the least codes of each lane whose bits, XOR `flip`, are set.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn least(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]]) {
+fn least_set_codes(rows: &[[u8; LANES]], flip: i8, lane: usize, found: &mut [[u8; LANES]]) {
     let (zero, none, fifteen) = (_mm256_setzero_si256(), _mm256_set1_epi8(NONE.cast_signed()), _mm256_set1_epi8(0x0f));
     // Trailing zeros of 0..16; for 0 a number above all others.
     let nibble_zeros = {
@@ -179,9 +183,9 @@ fn check_kept<const N: usize>(far: FarProbes<'_>, lane: usize, lanes: &mut Lanes
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
     for lane in [0, HALF] {
-        let mut found = [[NONE; LANES]; MAX_CLEAR_PROBES];
-        least(open.rows(), 0, lane, &mut found);
-        let codes: [__m256i; MAX_CLEAR_PROBES] = load(&found, lane);
+        let mut found = [[NONE; LANES]; MAX_CLEARED_CODES];
+        least_set_codes(open.rows(), 0, lane, &mut found);
+        let codes: [__m256i; MAX_CLEARED_CODES] = load(&found, lane);
         let distance = distances(far, lane, &codes);
         for (codes, distance) in found.iter().zip(distance) {
             let zero = _mm256_cmpeq_epi8(distance, _mm256_setzero_si256());
@@ -203,7 +207,8 @@ pub(super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
 fn distances<const N: usize>(far: FarProbes<'_>, lane: usize, candidates: &[__m256i; N]) -> [__m256i; N] {
     let mut distance = [_mm256_set1_epi8(-1); N];
     for probe in far.list() {
-        let option = options(far, lane, probe);
+        // SAFETY: as in `mark_rows`.
+        let option = unsafe { options(far, lane, probe) };
         for k in 0..N {
             distance[k] = _mm256_min_epu8(distance[k], _mm256_xor_si256(option, candidates[k]));
         }

@@ -99,10 +99,10 @@ impl CodeWindow {
         CandidateLanes(kernel.refine(&self.codes, self.at, &marks.0, &stages.0))
     }
 
-    /// Calls `Kernel::open`.
+    /// Calls `Kernel::marks_to_open`.
     #[inline]
     pub fn open(&self, kernel: Kernel, marks: &mut Marks, below: &[u8; LANE_COUNT]) {
-        kernel.open(&mut marks.0, below);
+        kernel.marks_to_open(&mut marks.0, below);
     }
 
     /// Calls `Kernel::clear_hits`.

@@ -63,9 +63,11 @@ struct FarCase {
 impl FarCase {
     fn new(seed: u64) -> FarCase {
         let random = &mut Random::seeded(seed);
-        let at = LANES + random.index(3000);
         // Number of lanes whose values the window holds already.
         let known = random.index(LANES + 1);
+        // A far probe needs LANES codes from some index up to `at` on.
+        let most = [1, LANES, 3000][random.index(3)];
+        let at = LANES - known + random.index(most);
         let spread = SPREADS[random.index(6)];
         let window = random.bytes(at + known, spread);
         let mut list = || {
@@ -79,7 +81,8 @@ impl FarCase {
             stages.push(Stage { keep: KEEP[seed as usize % KEEP.len()], check: Probes::new() });
         }
         let codes = CODES[seed as usize % CODES.len()];
-        let below = std::array::from_fn(|_| random.index(codes + 3) as u8);
+        let below =
+            std::array::from_fn(|_| [random.index(codes + 3) as u8, u8::MAX][usize::from(random.index(8) == 0)]);
         FarCase { window, at, codes, mark, stages, below }
     }
 
@@ -111,7 +114,7 @@ impl FarCase {
     /// The contract of `clear_hits`, applied to the result of `open` and the probes of the first stage, for one lane.
     fn cleared(&self, lane: usize) -> Vec<u8> {
         let mut open = self.open(lane);
-        let rest = open.split_off(MAX_CLEAR_PROBES.min(open.len()));
+        let rest = open.split_off(MAX_CLEARED_CODES.min(open.len()));
         open.retain(|&code| !self.is_hit(lane, &self.stages[0].check, code));
         open.extend(rest);
         open
@@ -133,11 +136,11 @@ fn every_kernel_keeps_the_contract_of_mark_refine_and_clear_hits() {
             let mut planes = BitPlanes::new(case.codes);
             case.mark.iter().for_each(|probes| kernel.mark(window, *at, probes, &mut planes));
             let lanes = kernel.refine(window, *at, &planes, &case.stages);
-            kernel.open(&mut planes, &case.below);
+            kernel.marks_to_open(&mut planes, &case.below);
             let mut cleared = planes.clone();
             kernel.clear_hits(window, *at, &case.stages[0].check, &mut cleared);
             for lane in 0..LANES {
-                assert!((0..=NONE).all(|code| lanes.is_unmarked(lane, code) == (usize::from(code) >= case.codes)));
+                assert!((0..=NONE).all(|code| lanes.is_unconsidered(lane, code) == (usize::from(code) >= case.codes)));
                 let found: Vec<u8> = lanes.code.iter().map(|row| row[lane]).take_while(|&c| c != NONE).collect();
                 assert_eq!(found, case.candidates(lane), "{kernel}, seed {seed}, lane {lane}");
                 assert!(lanes.code[found.len()..].iter().all(|row| row[lane] == NONE), "{kernel}, seed {seed}");
@@ -152,11 +155,11 @@ fn every_kernel_keeps_the_contract_of_mark_refine_and_clear_hits() {
     }
 }
 
-/// Lanes with 1 to `kept` candidates below `spread`, ascending.
-fn random_lanes(random: &mut Random, spread: usize, kept: usize, marked: [u8; LANES]) -> Lanes {
-    let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept, held: kept, marked };
+/// Lanes with up to `kept` candidates below `spread`, ascending.
+fn random_lanes(random: &mut Random, spread: usize, kept: usize, considered_below: [u8; LANES]) -> Lanes {
+    let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept, held: kept, considered_below };
     for lane in 0..LANES {
-        let mut codes: Vec<u8> = (0..1 + random.index(kept)).map(|_| random.index(spread) as u8).collect();
+        let mut codes: Vec<u8> = (0..random.index(kept + 1)).map(|_| random.index(spread) as u8).collect();
         codes.sort_unstable();
         codes.dedup();
         codes.iter().enumerate().for_each(|(k, &code)| lanes.code[k][lane] = code);
@@ -232,18 +235,88 @@ fn every_kernel_keeps_the_contract_of_near_for_any_lanes() {
     }
 }
 
+/// The message of the panic with which a job refuses its arguments.
+fn refusal(job: impl FnOnce() + std::panic::UnwindSafe) -> String {
+    match std::panic::catch_unwind(job) {
+        Ok(()) => "not refused".into(),
+        Err(panic) => panic.downcast_ref::<&str>().map_or("another panic".into(), |&message| message.into()),
+    }
+}
+
+/// A call of a job with far probes, for one window and index of lane 0.
+type FarJob = fn(Kernel, &[u8], usize, &Probes);
+
+const FAR_JOBS: [(&str, FarJob); 4] = [
+    ("mark", |kernel, window, at, probes| kernel.mark(window, at, probes, &mut BitPlanes::default())),
+    ("check", |kernel, window, at, probes| kernel.check(window, at, probes, &mut Lanes::none())),
+    ("clear_hits", |kernel, window, at, probes| kernel.clear_hits(window, at, probes, &mut BitPlanes::default())),
+    ("refine", |kernel, window, at, probes| {
+        let stage = Stage { keep: 2, check: probes.clone() };
+        let _ = kernel.refine(window, at, &BitPlanes::default(), &[stage]);
+    }),
+];
+
 /// A safe function must not read outside its slices, whatever its arguments.
 #[test]
+fn every_kernel_rejects_far_probes_that_read_outside_the_window() {
+    // Window, index of lane 0 and offset.
+    let outside = [
+        (164, 100, 101),
+        (163, 100, 0),
+        (150, 100, 13),
+        (150, 100, usize::MAX),
+        (63, 0, 0),
+        (63, 63, 63),
+        (0, 0, 0),
+        (100, usize::MAX - 10, 1),
+        (100, usize::MAX, usize::MAX - 40),
+        (164, usize::MAX, 0),
+    ];
+    for (length, at, offset) in outside {
+        let window = &vec![0; length];
+        // Beside a probe inside the window, where there is one.
+        let inside = (length >= LANES && at < length).then(|| Probe::new(at.min(LANES), 0));
+        let probes = &Probes::from_iter(inside.into_iter().chain([Probe::new(offset, 0)]));
+        for kernel in Kernel::available() {
+            for (name, job) in FAR_JOBS {
+                let refusal = refusal(move || job(kernel, window, at, probes));
+                assert_eq!(refusal, "a probe outside its window", "{kernel}, {name}: {length}, {at}, {offset}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kernel_rejects_near_probes_that_are_not_near_or_outside() {
+    let lanes = &Lanes { code: [[0; LANES]; CANDIDATES], kept: 2, held: 2, considered_below: [NONE; LANES] };
+    for (at, offset) in [(100, 0), (100, LANES), (100, LANES + 1), (100, usize::MAX), (50, 51), (0, 1)] {
+        let near = &Probes::from_iter([Probe::new(offset, 0)]);
+        for kernel in Kernel::available() {
+            let job = move || {
+                kernel.near(&mut [0; 164], NearJob { at, probes: near, from: 0, to: LANES }, lanes);
+            };
+            assert_eq!(refusal(job), "a probe outside its window", "{kernel}: at {at}, offset {offset}");
+        }
+    }
+}
+
+#[test]
 fn every_kernel_rejects_lanes_that_are_reversed_or_outside() {
-    let lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 2, held: 2, marked: [NONE; LANES] };
-    let mut near = Probes::new();
-    near.push(Probe::new(1, 0));
+    let lanes = &Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 2, held: 2, considered_below: [NONE; LANES] };
+    let near = &Probes::from_iter([Probe::new(1, 0)]);
+    let (none, outside) = ("no such lanes", "lanes outside the window");
     for kernel in Kernel::available() {
-        for (at, from, to) in [(100, 40, 0), (100, 0, 65), (101, 0, 64), (usize::MAX, 0, 64), (100, 65, 65)] {
-            let refused = std::panic::catch_unwind(|| {
-                kernel.near(&mut [0; 164], NearJob { at, probes: &near, from, to }, &lanes);
-            });
-            assert!(refused.is_err(), "{kernel}: at {at}, lanes {from}..{to}");
+        for (at, from, to, message) in [
+            (100, 40, 0, none),
+            (100, 0, 65, none),
+            (100, 65, 65, none),
+            (101, 0, 64, outside),
+            (usize::MAX, 0, 64, outside),
+        ] {
+            let job = move || {
+                kernel.near(&mut [0; 164], NearJob { at, probes: near, from, to }, lanes);
+            };
+            assert_eq!(refusal(job), message, "{kernel}: at {at}, lanes {from}..{to}");
         }
     }
 }
@@ -291,15 +364,58 @@ fn every_kernel_keeps_the_contract_of_recurrence_for_any_range() {
 #[test]
 fn every_kernel_rejects_a_recurrence_outside_the_window() {
     for kernel in Kernel::available() {
-        for (offset, at, to) in
-            [(0, 100, 164), (101, 100, 164), (1, 63, 164), (1, 100, 99), (1, 100, 165), (1, usize::MAX, usize::MAX)]
-        {
-            let recurrence = Recurrence::new(vec![Probe::new(offset, 0)]);
-            let refused = std::panic::catch_unwind(|| {
-                kernel.recurrence(&mut [0; 164], at, to, &recurrence);
-            });
-            assert!(refused.is_err(), "{kernel}: offset {offset}, {at}..{to}");
+        let (probe, positions) = ("a probe outside its window", "positions outside the window");
+        for (offset, at, to, message) in [
+            (0, 100, 164, probe),
+            (101, 100, 164, probe),
+            (1, 63, 164, probe),
+            (1, 100, 99, positions),
+            (1, 100, 165, positions),
+            (1, usize::MAX, usize::MAX, positions),
+        ] {
+            let recurrence = &Recurrence::new(vec![Probe::new(offset, 0)]);
+            let job = move || {
+                kernel.recurrence(&mut [0; 164], at, to, recurrence);
+            };
+            assert_eq!(refusal(job), message, "{kernel}: offset {offset}, {at}..{to}");
         }
+    }
+}
+
+/// How a test makes 16-bit values of bytes: the byte is one half of the value. The other half of what is wanted is that
+/// of all options, or differs from it.
+#[derive(Clone, Copy, Debug)]
+enum OtherByte {
+    LowIsWanted,
+    LowIsNot,
+    HighIsWanted,
+    HighIsNot,
+}
+
+impl OtherByte {
+    const ALL: [OtherByte; 4] =
+        [OtherByte::LowIsWanted, OtherByte::LowIsNot, OtherByte::HighIsWanted, OtherByte::HighIsNot];
+
+    /// The value of an item of the window or of a slice.
+    fn of_value(self, byte: u8) -> u16 {
+        match self {
+            OtherByte::LowIsWanted | OtherByte::LowIsNot => u16::from_be_bytes([byte, 0]),
+            OtherByte::HighIsWanted | OtherByte::HighIsNot => u16::from_be_bytes([0, byte]),
+        }
+    }
+
+    /// The wanted XOR of two items.
+    fn of_wanted(self, byte: u8) -> u16 {
+        match self {
+            OtherByte::LowIsWanted | OtherByte::HighIsWanted => self.of_value(byte),
+            OtherByte::LowIsNot => u16::from_be_bytes([byte, 0x80]),
+            OtherByte::HighIsNot => u16::from_be_bytes([1, byte]),
+        }
+    }
+
+    /// Whether the other half is that of all options.
+    fn is_equal(self) -> bool {
+        matches!(self, OtherByte::LowIsWanted | OtherByte::HighIsWanted)
     }
 }
 
@@ -310,18 +426,21 @@ fn every_kernel_detects_an_item_that_equals_its_option() {
         let random = &mut Random::seeded(seed);
         let at = 1 + random.index(3000);
         let surplus = random.index(50);
-        let window = random.bytes(at + HEAPS + surplus, 200);
+        let window = random.bytes(at + REPEATS_VALUES + surplus, 200);
         let count = random.index(4);
         let lookups: Vec<(usize, u8)> =
             (0..count).map(|_| (1 + random.index(at), 200 + random.index(56) as u8)).collect();
         let repeats = |n: usize| lookups.iter().any(|&(offset, item)| window[n - offset] ^ item == window[n]);
-        let expected = (at..at + HEAPS).any(repeats);
+        let expected = (at..at + REPEATS_VALUES).any(repeats);
         repeated += usize::from(expected);
-        let wide: Vec<u16> = window.iter().map(|&v| u16::from(v) * 257).collect();
-        let values: Vec<(usize, u16)> = lookups.iter().map(|&(at, item)| (at, u16::from(item) * 257)).collect();
         for kernel in Kernel::available() {
             assert_eq!(kernel.repeats(&window, at, &lookups), expected, "{kernel}, seed {seed}");
-            assert_eq!(kernel.repeats_value(&wide, at, &values), expected, "{kernel}, seed {seed}");
+            for other_byte in OtherByte::ALL {
+                let wide: Vec<u16> = window.iter().map(|&v| other_byte.of_value(v)).collect();
+                let values: Vec<(usize, u16)> = lookups.iter().map(|&(at, v)| (at, other_byte.of_wanted(v))).collect();
+                let expected = expected && other_byte.is_equal();
+                assert_eq!(kernel.repeats_value(&wide, at, &values), expected, "{kernel}, seed {seed}, {other_byte:?}");
+            }
         }
     }
     assert!((40..360).contains(&repeated), "{repeated} of 400: not the intended cases");
@@ -339,11 +458,14 @@ fn every_kernel_finds_the_first_step_with_the_wanted_pair() {
         let wanted = random.index(256) as u8;
         let first = a.iter().rev().zip(b.iter().rev()).position(|(x, y)| x ^ y == wanted);
         let found = first.map(|at| pairs.min((at / PAIRS_BETWEEN_TESTS + 1) * PAIRS_BETWEEN_TESTS));
-        let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };
         for kernel in Kernel::available() {
             assert_eq!(kernel.find(&a, &b, wanted), found, "{kernel}, seed {seed}");
-            let values = kernel.find_value(&wide(&a), &wide(&b), u16::from(wanted) * 257);
-            assert_eq!(values, found, "{kernel}, seed {seed}");
+            for other_byte in OtherByte::ALL {
+                let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| other_byte.of_value(v)).collect() };
+                let values = kernel.find_value(&wide(&a), &wide(&b), other_byte.of_wanted(wanted));
+                let expected = found.filter(|_| other_byte.is_equal());
+                assert_eq!(values, expected, "{kernel}, seed {seed}, {other_byte:?}");
+            }
         }
     }
 }
@@ -412,7 +534,7 @@ fn wide_jobs_give_the_options_of_their_parts() {
         let values = 1usize << (9 + random.index(8));
         let at = 1 + random.index(3000);
         let window: Vec<u16> = (0..at + WIDE_LANES).map(|_| random.index(values) as u16).collect();
-        let count = [0, 1, 2, 3, 60, 500, 5000][random.index(7)];
+        let count = [0, 1, 2, 3, 60, 500, 4096, 4097, 6144, 6145][random.index(10)];
         let parts: Vec<WidePart> =
             (0..count).map(|_| WidePart { offset: random.index(at + 1), value: random.index(values) as u16 }).collect();
         let option = |lane: usize, part: &WidePart| window[at + lane - part.offset] ^ part.value;
@@ -539,4 +661,17 @@ fn every_kernel_clears_exactly_the_options_of_a_tile() {
         }
     }
     assert!(cleared > 10_000, "{cleared} values: not the intended cases");
+}
+
+#[test]
+fn a_tile_is_cleared_only_by_the_kernel_that_filled_it() {
+    for kernel in Kernel::available() {
+        let mut tile = PairTile::default();
+        kernel.fill_tile(&mut tile, [1, 2].iter(), 0, &[3, 4]);
+        let tile = &tile;
+        for other in Kernel::available().into_iter().filter(|&other| other != kernel) {
+            let job = move || other.clear_options(tile, 0, &mut [0; PAGE_WORDS]);
+            assert_eq!(refusal(job), "a tile that this kernel filled", "{kernel}, {other}");
+        }
+    }
 }

@@ -24,10 +24,10 @@
 //! | [`Kernel::check`] | the same candidates without those that further far probes hit | candidates |
 //! | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes | candidates |
 //! | [`Kernel::recurrence`] | the answers for any number of n, from a short list of near and far probes | candidates |
-//! | [`Kernel::open`] | the open codes below a bound | witnesses |
+//! | [`Kernel::marks_to_open`] | the open codes below a bound | witnesses |
 //! | [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses |
 //! | [`Kernel::find_each`] | for each code of a list, pairs whose XOR is the code | witnesses |
-//! | [`Kernel::find`], [`Kernel::find_value`] | whether the XOR of some pair is a value | witnesses, `exhaustive` |
+//! | [`Kernel::find`], [`Kernel::find_value`] | the number of pairs tested until one gives a value | witnesses, `exhaustive` |
 //! | [`Kernel::repeats`], [`Kernel::repeats_value`] | whether a finished value is an option of its own n | `verify` |
 //!
 //! Marking a probe costs a table access per row of eight codes; checking it costs two instructions per candidate. A
@@ -45,10 +45,10 @@ use super::{avx2, avx512};
 pub(super) const PAIRS_BETWEEN_TESTS: usize = 128;
 
 /// Maximum number of open codes per lane that [`Kernel::clear_hits`] compares with probes: the least ones.
-pub(crate) const MAX_CLEAR_PROBES: usize = 4;
+pub(crate) const MAX_CLEARED_CODES: usize = 4;
 
 /// Number of consecutive values that one call of [`Kernel::repeats`] tests.
-pub(crate) const HEAPS: usize = 256;
+pub(crate) const REPEATS_VALUES: usize = 256;
 
 /// The near probes of a group of lanes, and the lanes to fill.
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +63,15 @@ pub(crate) struct NearJob<'a> {
     pub(crate) to: usize,
 }
 
-/// Calls the implementation of a job for the instruction set of a kernel. Each call is safe for the same reason: a
-/// [`Kernel`] exists only where the processor has its instructions.
+/// Calls the implementation of a job for the instruction set of a kernel. A [`Kernel`] exists only where the processor
+/// has its instructions. Where an implementation requires more, its section "Safety" says so, and the method that calls
+/// it has asserted it.
 macro_rules! dispatch {
     ($kernel:expr, $scalar:expr, $avx2:expr, $avx512:expr) => {
         match $kernel.0 {
             Platform::Scalar => $scalar,
-            // SAFETY: only `available` creates this kind, after it has detected the instructions.
+            // SAFETY: only `available` creates this kind, after it has detected the instructions. The method asserts
+            // what the implementation requires of the arguments.
             #[cfg(target_arch = "x86_64")]
             Platform::Avx2 => unsafe { $avx2 },
             // SAFETY: as above.
@@ -109,8 +111,8 @@ impl Kernel {
             stages.is_sorted_by(|a, b| a.keep >= b.keep),
             "a stage must not keep more candidates than the one before"
         );
-        let marked = [planes.codes().to_le_bytes()[0]; LANES];
-        let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: stages[0].keep, held: 0, marked };
+        let considered_below = [planes.codes().to_le_bytes()[0]; LANES];
+        let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: stages[0].keep, held: 0, considered_below };
         dispatch!(
             self,
             scalar::least_codes(planes, &mut lanes),
@@ -140,7 +142,7 @@ impl Kernel {
 
     /// Fills `window[at + lane]` for `from <= lane < to`, in ascending order, with the least of the candidates `lanes`
     /// that no near probe hits. Stops at the first lane that has no such candidate, or whose least one a marked probe
-    /// may hit ([`Lanes::is_unmarked`]). Returns that lane, or `to`. The codes from the returned lane on are
+    /// may hit ([`Lanes::is_unconsidered`]). Returns that lane, or `to`. The codes from the returned lane on are
     /// unspecified.
     ///
     /// # Panics
@@ -184,7 +186,7 @@ impl Kernel {
 impl Kernel {
     /// Replaces the marks of `planes` by the open codes below a bound: afterwards a bit is set exactly if its code was
     /// not marked and is below `below[lane]`.
-    pub(crate) fn open(self, planes: &mut BitPlanes, below: &[u8; LANES]) {
+    pub(crate) fn marks_to_open(self, planes: &mut BitPlanes, below: &[u8; LANES]) {
         dispatch!(
             self,
             portable::open(planes, below),
@@ -193,7 +195,7 @@ impl Kernel {
         );
     }
 
-    /// Of the [`MAX_CLEAR_PROBES`] least bits set in each lane, clears those whose code a far probe hits.
+    /// Of the [`MAX_CLEARED_CODES`] least bits set in each lane, clears those whose code a far probe hits.
     ///
     /// # Panics
     /// If a probe reads codes outside the window.
@@ -237,8 +239,8 @@ impl Kernel {
         );
     }
 
-    /// Whether `window[n - offset] ^ item == window[n]` for some lookup `(offset, item)` and one of the [`HEAPS`]
-    /// positions n from `at` on.
+    /// Whether `window[n - offset] ^ item == window[n]` for some lookup `(offset, item)` and one of the
+    /// [`REPEATS_VALUES`] positions n from `at` on.
     ///
     /// # Panics
     /// If these positions, or the items that a lookup reads, are outside the window.

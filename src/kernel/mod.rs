@@ -38,7 +38,7 @@ mod wide;
 
 use crate::error::{Error, Result};
 use jobs::PAIRS_BETWEEN_TESTS;
-pub(crate) use jobs::{HEAPS, MAX_CLEAR_PROBES, NearJob};
+pub(crate) use jobs::{MAX_CLEARED_CODES, NearJob, REPEATS_VALUES};
 pub(crate) use pair_tile::{PAGE_WORDS, Page, PairTile, TILE_PAIRS};
 pub(crate) use planes::{BEYOND, BitPlanes, CANDIDATES, CODES, KEEP, LANES, Lanes, MOST_CODES, NONE, Stage};
 pub(crate) use probes::{Probe, Probes};

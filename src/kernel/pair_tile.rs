@@ -1,7 +1,8 @@
 //! Tiles of pairs: the values of consecutive parts and of their partners, for consecutive sums.
 //!
 //! The pairs with the sum m consist of the parts a, a + 1, … and of their partners, whose sizes descend. With the next
-//! sum each partner is one larger. So one tile of partners, shifted by one item per sum, its *lane*, serves many sums.
+//! sum each partner is one larger. So one stored run of partners serves many consecutive sums: those of sum number i,
+//! counted from 0, begin at item i.
 //!
 //! A [`Page`] holds the open ones of the values below 2048. The constant of a tile brings the options in another range
 //! of 2048 values there: XORed with 2048 p, the 2048 values from 2048 p on are those below 2048.
@@ -17,7 +18,7 @@ use super::{Kernel, Platform, jobs::dispatch};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
-/// Maximum number of pairs in a tile, for each lane. The two sides of a tile take half of a first-level cache.
+/// Maximum number of pairs in a tile, for each sum. The two sides of a tile take half of a first-level cache.
 pub(crate) const TILE_PAIRS: usize = 4096;
 
 /// The open values below 2048: bit v % 64 of word v / 64 is that of value v.
@@ -51,16 +52,16 @@ impl Hits {
 #[derive(Clone, Debug, Default)]
 pub(super) struct TileSide {
     pub(super) values: Vec<u16>,
-    /// The high bytes of the values, and [`TILE_STEP`] unused ones. Empty where the kernel does not use them.
+    /// The high bytes of the values, and [`TILE_STEP`] unused ones, if the kernel that filled the tile uses them.
     pub(super) high: Vec<u8>,
-    /// The low bytes of the values, and [`TILE_STEP`] unused ones. Empty where the kernel does not use them.
+    /// The low bytes of the values, and [`TILE_STEP`] unused ones, if the kernel that filled the tile uses them.
     pub(super) low: Vec<u8>,
 }
 
 impl TileSide {
     /// Enters the two bytes of each value.
     #[inline(always)]
-    pub(super) fn split(&mut self) {
+    fn split(&mut self) {
         self.high.resize(self.values.len() + TILE_STEP, 0);
         self.low.resize(self.values.len() + TILE_STEP, 0);
         for ((high, low), value) in self.high.iter_mut().zip(&mut self.low).zip(&self.values) {
@@ -70,15 +71,17 @@ impl TileSide {
     }
 }
 
-/// Pair j of lane i consists of `parts[j]` and `others[i + j]`.
+/// Pair j of sum number i consists of `parts[j]` and `others[i + j]`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PairTile {
-    pub(super) parts: TileSide,
-    pub(super) others: TileSide,
-    /// Number of pairs in each lane.
-    pub(super) pairs: usize,
-    /// Number of lanes.
-    lanes: usize,
+    parts: TileSide,
+    others: TileSide,
+    /// Number of pairs with each sum.
+    pairs: usize,
+    /// Number of sums.
+    sums: usize,
+    /// The kernel that filled the tile.
+    filled_by: Option<Kernel>,
 }
 
 /// The two bytes of both values of [`TILE_STEP`] pairs.
@@ -89,8 +92,8 @@ pub(super) struct TileBytes<'a> {
 }
 
 impl Kernel {
-    /// Fills a tile: pair j of lane i consists of item j of `parts`, XORed with `constant`, and `others[i + j]`, for as
-    /// many lanes as `others` suffices for.
+    /// Fills a tile: pair j of sum number i consists of item j of `parts`, XORed with `constant`, and `others[i + j]`,
+    /// for as many sums as `others` suffices for.
     ///
     /// # Panics
     /// If there are more than [`TILE_PAIRS`] parts, or `others` is shorter than `parts`.
@@ -108,43 +111,53 @@ impl Kernel {
             avx2::fill_tile(tile, parts, constant, others),
             avx512::fill_tile(tile, parts, constant, others)
         );
+        tile.filled_by = Some(self);
     }
 
-    /// Clears the bits of the options of the pairs of a lane that are below 2048: the XORs of their two values.
+    /// Clears the bits of the options of the pairs with a sum that are below 2048: the XORs of their two values.
     ///
     /// # Panics
-    /// If the tile does not have that lane.
-    pub(crate) fn clear_options(self, tile: &PairTile, lane: usize, open: &mut Page) {
-        assert!(lane < tile.lanes, "a lane of the tile");
+    /// If the tile does not have that sum, or another kernel filled it.
+    pub(crate) fn clear_options(self, tile: &PairTile, sum: usize, open: &mut Page) {
+        assert!(sum < tile.sums, "a sum of the tile");
+        assert!(tile.filled_by == Some(self), "a tile that this kernel filled");
         dispatch!(
             self,
-            clear_options(tile, lane, open),
-            avx2::clear_options(tile, lane, open),
-            avx512::clear_options(tile, lane, open)
+            clear_options(tile, sum, open),
+            avx2::clear_options(tile, sum, open),
+            avx512::clear_options(tile, sum, open)
         );
     }
 }
 
 /// [`Kernel::fill_tile`]. The compiler vectorises it for each instruction set.
 #[inline(always)]
-pub(super) fn fill<'a>(
-    tile: &mut PairTile,
-    parts: impl ExactSizeIterator<Item = &'a u16>,
-    constant: u16,
-    others: &[u16],
-) {
-    (tile.pairs, tile.lanes) = (parts.len(), others.len() + 1 - parts.len());
+fn fill<'a>(tile: &mut PairTile, parts: impl ExactSizeIterator<Item = &'a u16>, constant: u16, others: &[u16]) {
+    (tile.pairs, tile.sums) = (parts.len(), others.len() + 1 - parts.len());
     tile.parts.values.clear();
     tile.parts.values.extend(parts.map(|value| value ^ constant));
     tile.others.values.clear();
     tile.others.values.extend_from_slice(others);
 }
 
+/// [`fill`] for a vector kernel, which uses the two bytes of each value.
+#[inline(always)]
+pub(super) fn fill_split<'a>(
+    tile: &mut PairTile,
+    parts: impl ExactSizeIterator<Item = &'a u16>,
+    constant: u16,
+    others: &[u16],
+) {
+    fill(tile, parts, constant, others);
+    tile.parts.split();
+    tile.others.split();
+}
+
 /// The reference for the vector implementations: one byte for each option below 2048, and one for all others.
-fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
+fn clear_options(tile: &PairTile, sum: usize, open: &mut Page) {
     const VALUES: u16 = 64 * PAGE_WORDS as u16;
     let mut seen = [0u8; VALUES as usize + 1];
-    let others = &tile.others.values[lane..][..tile.pairs];
+    let others = &tile.others.values[sum..][..tile.pairs];
     // The compiler vectorises the first loop over a chunk, and would make a branch of the minimum in a single loop.
     let mut options = [0; 256];
     for (parts, others) in tile.parts.values.chunks(options.len()).zip(others.chunks(options.len())) {
@@ -165,16 +178,16 @@ fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
 #[inline(always)]
 pub(super) fn clear_found(
     tile: &PairTile,
-    lane: usize,
+    sum: usize,
     open: &mut Page,
     find: impl Fn(&Page, TileBytes<'_>, &mut Hits) -> bool,
 ) {
     let pairs = tile.pairs;
-    let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[lane..][..pairs]);
+    let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[sum..][..pairs]);
     for first in (0..pairs).step_by(TILE_STEP) {
         let bytes = TileBytes {
-            high: [step_of(&tile.parts.high, first), step_of(&tile.others.high, lane + first)],
-            low: [step_of(&tile.parts.low, first), step_of(&tile.others.low, lane + first)],
+            high: [step_of(&tile.parts.high, first), step_of(&tile.others.high, sum + first)],
+            low: [step_of(&tile.parts.low, first), step_of(&tile.others.low, sum + first)],
         };
         let mut hits = Hits::default();
         if !find(open, bytes, &mut hits) {

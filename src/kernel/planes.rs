@@ -25,6 +25,10 @@ pub(crate) const KEEP: [usize; 7] = [12, 8, 6, 5, 4, 3, 2];
 /// Maximum number of candidates per lane.
 pub(crate) const CANDIDATES: usize = KEEP[0];
 
+/// Byte b, the lowest first, is 1 << b.
+#[cfg(target_arch = "x86_64")]
+pub(super) const ONE_HOT: i64 = 0x8040_2010_0804_0201_u64.cast_signed();
+
 /// The byte for "no candidate", above all codes that can be candidates.
 pub(crate) const NONE: u8 = u8::MAX;
 
@@ -66,7 +70,7 @@ pub(super) const fn number(m: usize) -> i8 {
 
 /// One bit per considered code and lane: bit b of `rows[j][lane]` represents the code 8j + b.
 ///
-/// The bits of new planes are *marks*: a bit is set if a marked probe hits the code. `Kernel::open` replaces them by
+/// The bits of new planes are *marks*: a bit is set if a marked probe hits the code. `Kernel::marks_to_open` replaces them by
 /// their complement below a bound; from then on a bit is set if the code is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
@@ -118,11 +122,11 @@ impl BitPlanes {
         &self.rows[..self.codes / 8]
     }
 
-    /// The codes considered whose bits in one lane are clear, ascending: the open codes while the bits are marks.
+    /// The codes considered that are not marked in one lane, ascending. The bits must be marks.
     ///
     /// # Panics
     /// If `lane` is not below [`LANES`].
-    pub(crate) fn open(&self, lane: usize) -> impl Iterator<Item = u8> {
+    pub(crate) fn unmarked_codes(&self, lane: usize) -> impl Iterator<Item = u8> {
         assert!(lane < LANES, "no such lane");
         let marked = move |code: u8| self.rows[usize::from(code / 8)][lane] >> (code % 8) & 1 == 1;
         (0..=u8::MAX).take(self.codes).filter(move |&code| !marked(code))
@@ -158,7 +162,7 @@ pub(crate) struct Lanes {
     pub(super) code: [[u8; LANES]; CANDIDATES],
     /// For each lane, a code: candidates from it on were compared with the probes of the stages, and not with the
     /// marked ones. It is the number of codes considered, or [`NONE`] where the list was completed.
-    pub(super) marked: [u8; LANES],
+    pub(super) considered_below: [u8; LANES],
     /// Number of rows with which the jobs work.
     pub(super) kept: usize,
     /// Number of rows that may hold candidates; the others hold only [`NONE`]. Those from `kept` on are set aside.
@@ -169,7 +173,7 @@ impl Lanes {
     /// Lanes without candidates.
     #[must_use]
     pub(crate) fn none() -> Lanes {
-        Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 0, held: 0, marked: [0; LANES] }
+        Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 0, held: 0, considered_below: [0; LANES] }
     }
 
     /// Sets all but the `keep` least candidates of each lane aside. The jobs then work with those alone.
@@ -195,7 +199,7 @@ impl Lanes {
     /// Lets the processor begin to load the first rows.
     pub(crate) fn prefetch(&self, rows: usize) {
         prefetch(&self.kept);
-        prefetch(&self.marked);
+        prefetch(&self.considered_below);
         self.code[..rows].iter().for_each(prefetch);
     }
 
@@ -204,10 +208,10 @@ impl Lanes {
         self.code.map(|row| row[lane])
     }
 
-    /// Whether a marked probe may hit this candidate of a lane, because it was not considered.
+    /// Whether this candidate of a lane was not considered, so that a marked probe may hit it.
     #[inline]
-    pub(crate) fn is_unmarked(&self, lane: usize, code: u8) -> bool {
-        code >= self.marked[lane]
+    pub(crate) fn is_unconsidered(&self, lane: usize, code: u8) -> bool {
+        code >= self.considered_below[lane]
     }
 
     /// The lanes that have no considered code among their candidates, those set aside included, and that were not
@@ -215,8 +219,8 @@ impl Lanes {
     pub(crate) fn incomplete(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, aside) = (&self.code[0], self.aside().first().unwrap_or(&[NONE; LANES]));
         let is_incomplete: [u8; LANES] = std::array::from_fn(|lane| {
-            let marked = self.marked[lane];
-            u8::from(first[lane] >= marked && aside[lane] >= marked && marked != NONE)
+            let end = self.considered_below[lane];
+            u8::from(first[lane] >= end && aside[lane] >= end && end != NONE)
         });
         // Most lanes are complete, so eight are tested at once.
         let some = (0..LANES).step_by(8).filter(move |&from| is_incomplete[from..from + 8] != [0; 8]);
@@ -228,7 +232,7 @@ impl Lanes {
     pub(crate) fn complete(&mut self, lane: usize, codes: impl Iterator<Item = u8>) {
         let codes = codes.take_while(|&code| code != NONE).chain(std::iter::repeat(NONE));
         self.code[..self.held].iter_mut().zip(codes).for_each(|(row, code)| row[lane] = code);
-        self.marked[lane] = NONE;
+        self.considered_below[lane] = NONE;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Jobs written in plain Rust and compiled separately for each instruction set, so that the compiler vectorises them.
 
-use super::{BitPlanes, HEAPS, LANES, PAIRS_BETWEEN_TESTS};
+use super::{BitPlanes, LANES, PAIRS_BETWEEN_TESTS, REPEATS_VALUES};
 use std::ops::{BitXor, Not};
 
 #[inline(always)]
@@ -34,19 +34,20 @@ pub(super) fn find<T: Copy + PartialEq + BitXor<Output = T>>(a: &[T], b: &[T], w
     None
 }
 
-/// Whether one of the [`HEAPS`] items from `at` on equals an option of its own position.
+/// Whether one of the [`REPEATS_VALUES`] items from `at` on equals an option of its own position.
 #[inline(always)]
 pub(super) fn repeats<T>(window: &[T], at: usize, lookups: &[(usize, T)]) -> bool
 where
     T: Copy + Ord + Default + BitXor<Output = T> + Not<Output = T>,
 {
-    let own: &[T; HEAPS] = window[at..at + HEAPS].try_into().expect("HEAPS items");
+    let own: &[T; REPEATS_VALUES] = window[at..at + REPEATS_VALUES].try_into().expect("REPEATS_VALUES items");
     // The least XOR of the item and its options, lane by lane: 0 exactly when an option equals the item.
-    let mut least = [!T::default(); HEAPS];
+    let mut least = [!T::default(); REPEATS_VALUES];
     for &(offset, item) in lookups {
         let from = at - offset;
-        let others: &[T; HEAPS] = window[from..from + HEAPS].try_into().expect("HEAPS items");
-        for i in 0..HEAPS {
+        let others: &[T; REPEATS_VALUES] =
+            window[from..from + REPEATS_VALUES].try_into().expect("REPEATS_VALUES items");
+        for i in 0..REPEATS_VALUES {
             least[i] = least[i].min(others[i] ^ own[i] ^ item);
         }
     }

@@ -107,7 +107,8 @@ impl<'a> FarProbes<'a> {
     /// If a probe reads bytes outside the window.
     #[inline]
     pub(super) fn new(window: &'a [u8], at: usize, probes: &'a Probes) -> FarProbes<'a> {
-        let is_inside = || probes.min_offset + window.len() >= at + LANES && probes.max_offset <= at;
+        let is_inside =
+            || probes.max_offset <= at && window.len() >= LANES && at - probes.min_offset <= window.len() - LANES;
         assert!(probes.list.is_empty() || is_inside(), "a probe outside its window");
         FarProbes { window, at, probes }
     }

@@ -76,7 +76,7 @@ impl Recurrence {
     }
 }
 
-/// The portable version: lookups with an offset of at least `BLOCK` are loops over `BLOCK` values, which the compiler
+/// The version in plain Rust, for the scalar and the AVX2 kernel: lookups with an offset of at least `BLOCK` are loops over `BLOCK` values, which the compiler
 /// vectorises; the others are evaluated position by position.
 #[inline(always)]
 fn blocks<const BLOCK: usize>(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {

@@ -10,7 +10,7 @@
 
 use super::planes::for_kept;
 use super::probes::FarProbes;
-use super::{BitPlanes, LANES, Lanes, MAX_CLEAR_PROBES, NONE, NearJob, Probe};
+use super::{BitPlanes, LANES, Lanes, MAX_CLEARED_CODES, NONE, NearJob, Probe};
 
 /// Number of lanes checked at once: one byte each in a vector register of the oldest 64-bit processors.
 const LANES_AT_ONCE: usize = 16;
@@ -34,11 +34,11 @@ pub(super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
 
 /// Fills the candidates with the codes that the planes leave open, least first.
 pub(super) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
-    least_set(planes.candidates(), u8::MAX, &mut lanes.code[..lanes.kept]);
+    least_set_codes(planes.candidates(), u8::MAX, &mut lanes.code[..lanes.kept]);
 }
 
 /// Fills `least` with the least codes of each lane whose bits, XOR `flip`, are set.
-fn least_set(rows: &[[u8; LANES]], flip: u8, least: &mut [[u8; LANES]]) {
+fn least_set_codes(rows: &[[u8; LANES]], flip: u8, least: &mut [[u8; LANES]]) {
     for lane in 0..LANES {
         let mut found = 0;
         'lane: for (first, row) in (0..).step_by(8).zip(rows) {
@@ -63,10 +63,10 @@ pub(super) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
 }
 
 pub(super) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
-    let mut least = [[NONE; LANES]; MAX_CLEAR_PROBES];
-    least_set(open.rows(), 0, &mut least);
+    let mut least = [[NONE; LANES]; MAX_CLEARED_CODES];
+    least_set_codes(open.rows(), 0, &mut least);
     for lane in (0..LANES).step_by(LANES_AT_ONCE) {
-        let distance = distances::<MAX_CLEAR_PROBES>(far, lane, &least);
+        let distance = distances::<MAX_CLEARED_CODES>(far, lane, &least);
         for (codes, distance) in least.iter().zip(distance) {
             for (i, _) in distance.iter().enumerate().filter(|(_, d)| **d == 0) {
                 let code = codes[lane + i];
@@ -124,7 +124,7 @@ pub(super) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize 
         }
         let open = |code: &u8| *code != NONE && hit[usize::from(*code)] != stamp;
         match lanes.rows().iter().map(|row| row[lane]).find(open) {
-            Some(code) if !lanes.is_unmarked(lane, code) => window[at + lane] = code,
+            Some(code) if !lanes.is_unconsidered(lane, code) => window[at + lane] = code,
             _ => return lane,
         }
     }

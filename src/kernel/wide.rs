@@ -62,7 +62,8 @@ pub(crate) const WIDE_ROWS: usize = 4;
 /// One candidate per lane.
 pub(crate) type WideRow = [u16; WIDE_LANES];
 
-/// Parts whose options lie inside the window in all lanes.
+/// Parts, and the window in which they read the other parts. Each job asserts that all of them read only values inside
+/// the window, in all lanes.
 pub(crate) struct WideParts<'a, I> {
     pub(crate) window: &'a [u16],
     /// The index of lane 0 in the window.
@@ -79,13 +80,14 @@ pub(super) fn others(window: &[u16], at: usize, part: WidePart) -> &[u16; WIDE_L
 
 impl Kernel {
     /// Sets `seen[lane * values + v]` to 1 for each option v of a part in the first `seen.len() / values` lanes, which
-    /// is a multiple of [`MARK_LANES`].
+    /// is a multiple of [`MARK_LANES`]. Of an option at or above `values`, only the bits below `values` count.
     ///
     /// # Panics
-    /// If `values` is no power of two, `seen` does not have this length, or a part reads values outside the window. An
-    /// option at or above `values` sets another byte of its lane.
+    /// If `values` is no power of two or above 2^16, `seen` does not have this length, or a part reads values outside
+    /// the window.
     pub(crate) fn mark_values(self, parts: WideParts<'_, &[WidePart]>, values: usize, seen: &mut [u8]) {
-        assert!(values.is_power_of_two() && seen.len().is_multiple_of(MARK_LANES * values), "whole groups of lanes");
+        assert!(values.is_power_of_two() && values <= 1 << 16, "a power of two up to 2^16");
+        assert!(seen.len().is_multiple_of(MARK_LANES * values), "whole groups of lanes");
         let WideParts { window, at, list } = parts;
         let groups = seen.chunks_mut(MARK_LANES * values);
         if list.len() <= DIRECT_PARTS {
@@ -146,7 +148,8 @@ impl Kernel {
     }
 
     /// Removes from `wanted` the values that are XORs of pairs, numbered as in [`Kernel::find_mirrored`]. Calls `found`
-    /// with the least number of such a pair for each of them. The order of the values left is unspecified.
+    /// with the least number of such a pair for each of them, in any order. The order of the values left is
+    /// unspecified. The values of `wanted` must differ.
     pub(crate) fn find_mirrored_values(
         self,
         a: &[u16],
@@ -190,7 +193,7 @@ impl Kernel {
     }
 
     /// Removes from `wanted` the values that are XORs of pairs from `a` and `b`, numbered as in [`Kernel::find`]. The
-    /// order of the values left is unspecified.
+    /// order of the values left is unspecified. The values of `wanted` must differ.
     pub(crate) fn find_values(self, a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
         let pairs = a.len().min(b.len());
         let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);

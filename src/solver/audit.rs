@@ -178,7 +178,7 @@ impl Audit {
         let mut planes = BitPlanes::new(considered);
         self.kernel.mark(codes.items(), at, &self.probes, &mut planes);
         // All smaller codes are options, and the answer, if its code is considered, is none. This reads the planes byte
-        // by byte instead of calling Kernel::open, which the witnesses use: a code that a fault in Kernel::open drops
+        // by byte instead of calling Kernel::marks_to_open, which the witnesses use: a code that a fault in Kernel::marks_to_open drops
         // would otherwise go unnoticed twice.
         let right = |lane: usize, answer: u8| {
             let end = usize::from(answer).min(considered);
@@ -187,7 +187,7 @@ impl Audit {
                 && rows.next().is_none_or(|bits| bits.trailing_ones() as usize == end % 8)
         };
         common().find(|&(lane, (_, answer))| !right(lane, answer)).map(|(lane, (n, _))| {
-            let least = planes.open(lane).next();
+            let least = planes.unmarked_codes(lane).next();
             (n, self.space.decode(least.unwrap_or(u8::MAX), n))
         })
     }

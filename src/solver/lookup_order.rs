@@ -134,7 +134,7 @@ pub(super) fn left(kernel: Kernel, window: &[u8], lookups: &[Probe], runs: &[Loo
                 kernel.mark(window, run.at, &steps[i - 1], &mut planes);
             }
             let mut open = planes.clone();
-            kernel.open(&mut open, &run.below);
+            kernel.marks_to_open(&mut open, &run.below);
             for count in open_codes(&open) {
                 left.sum += usize::from(count);
                 left.at_least[usize::from(count).min(CANDIDATES)] += 1;

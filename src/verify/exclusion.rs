@@ -26,7 +26,7 @@
 
 use super::target::{Target, compare};
 use crate::error::{Error, Result};
-use crate::kernel::{HEAPS, Kernel};
+use crate::kernel::{Kernel, REPEATS_VALUES};
 use crate::solver::SparseSpace;
 use crate::theory::definition::{self, Sequence};
 use crate::theory::nimber::index;
@@ -37,7 +37,7 @@ use std::ops::{BitXor, Range};
 /// Number of values checked between two reports of progress: a multiple of [`CHUNK`].
 const WAVE: u64 = 1 << 22;
 
-/// Number of values checked by one task: a multiple of [`HEAPS`].
+/// Number of values checked by one task: a multiple of [`REPEATS_VALUES`].
 const CHUNK: usize = 1 << 13;
 
 /// Number of values that a task reads at once.
@@ -57,13 +57,13 @@ struct Lookup {
 struct Comparison<I, R> {
     /// Maps a value to the code or value that is compared; `None` for a value without a code.
     item: I,
-    /// The kernel's test whether a block of [`HEAPS`] values has one that equals an option.
+    /// The kernel's test whether a block of [`REPEATS_VALUES`] values has one that equals an option.
     repeats: R,
 }
 
-/// The items of a stretch of values, between two paddings of [`HEAPS`] items.
+/// The items of a stretch of values, between two paddings of [`REPEATS_VALUES`] items.
 struct Items<T> {
-    /// The n of the item at index [`HEAPS`].
+    /// The n of the item at index [`REPEATS_VALUES`].
     base: u64,
     window: Vec<T>,
     /// The largest offset at which earlier items are compared.
@@ -73,12 +73,12 @@ struct Items<T> {
 impl<T: Copy + Default + Send> Items<T> {
     /// No items yet; the first that are compared are those of `start` and later.
     fn new(start: u64, reach: u64) -> Items<T> {
-        Items { base: start.saturating_sub(reach), window: vec![T::default(); 2 * HEAPS], reach }
+        Items { base: start.saturating_sub(reach), window: vec![T::default(); 2 * REPEATS_VALUES], reach }
     }
 
     /// The index of the item of n.
     fn place(&self, n: u64) -> usize {
-        index(n - self.base) + HEAPS
+        index(n - self.base) + REPEATS_VALUES
     }
 
     /// Reads the values up to `end`, of which those from `start` on are compared next, and drops items that are out of
@@ -95,11 +95,11 @@ impl<T: Copy + Default + Send> Items<T> {
             self.window.drain(..index(dead));
             self.base += dead;
         }
-        let known = self.window.len() - 2 * HEAPS;
+        let known = self.window.len() - 2 * REPEATS_VALUES;
         let count = index(end - self.base);
-        self.window.resize(count + 2 * HEAPS, T::default());
+        self.window.resize(count + 2 * REPEATS_VALUES, T::default());
         let from = self.base + known as u64;
-        let fresh = self.window[known + HEAPS..count + HEAPS].par_chunks_mut(VALUES_PER_READ);
+        let fresh = self.window[known + REPEATS_VALUES..count + REPEATS_VALUES].par_chunks_mut(VALUES_PER_READ);
         fresh.enumerate().try_for_each(|(i, items)| {
             let mut read = vec![0; items.len()];
             values.read(from + (i * VALUES_PER_READ) as u64, &mut read)?;
@@ -224,8 +224,8 @@ impl<'a> Exclusion<'a> {
                 let from = start + (chunk * CHUNK) as u64;
                 let to = end.min(from + CHUNK as u64);
                 let mut uncovered = &uncovered[uncovered.partition_point(|&n| n < from)..];
-                for first in (from..to).step_by(HEAPS) {
-                    let last = to.min(first + HEAPS as u64);
+                for first in (from..to).step_by(REPEATS_VALUES) {
+                    let last = to.min(first + REPEATS_VALUES as u64);
                     // Offsets at which the other part exists at least for the last n of the block.
                     let near = &probes[..probes.partition_point(|probe| (probe.0 as u64) < last - 1)];
                     let hit = repeats(&items.window, items.place(first), near);

@@ -69,7 +69,9 @@ fn computed_on(run: &Examined) -> String {
 fn confirmed(run: &Examined) -> String {
     match run.confirmed {
         Err(_) => painted(BAD, "unknown: the file of confirmations is damaged"),
-        Ok(0) => "no: no computation by another kernel on another machine is noted ('grundy compare --record')".to_owned(),
+        Ok(0) => {
+            "no: no computation by another kernel on another machine is noted ('grundy compare --record')".to_owned()
+        }
         Ok(values) => format!("{}, by another kernel on another machine", counted(values, "values")),
     }
 }

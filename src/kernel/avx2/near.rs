@@ -24,7 +24,7 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
     // The lanes whose candidate k a near probe hits.
     let mut hits = [0u64; N];
     for lane in [0, HALF] {
-        let unfit_in_half = at_least_marked::<N>(lanes, lane);
+        let unfit_in_half = unconsidered::<N>(lanes, lane);
         (0..N).for_each(|k| unfit[k] |= u64::from(unfit_in_half[k]) << lane);
     }
     let mut undecided = before(to) & !before(from);
@@ -53,13 +53,13 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
     end
 }
 
-/// For each candidate k, bit i: whether the candidate of lane `lane` + i is not below the least marked code there.
+/// For each candidate k, bit i: whether the candidate of lane `lane` + i was not considered there, or is missing.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn at_least_marked<const N: usize>(lanes: &Lanes, lane: usize) -> [u32; N] {
-    let [marked] = load(&[lanes.marked], lane);
+fn unconsidered<const N: usize>(lanes: &Lanes, lane: usize) -> [u32; N] {
+    let [end] = load(&[lanes.considered_below], lane);
     let candidates: [__m256i; N] = load(&lanes.code, lane);
-    candidates.map(|code| mask(_mm256_cmpeq_epi8(_mm256_max_epu8(code, marked), code)))
+    candidates.map(|code| mask(_mm256_cmpeq_epi8(_mm256_max_epu8(code, end), code)))
 }
 
 /// For each candidate k, bit i: whether a near probe hits the candidate of lane `lane` + i.

@@ -5,7 +5,8 @@
 //! tables (see [`avx2`](super)), so OR combines the results. Where all open values are small, few tables have one.
 
 use super::HALF;
-use crate::kernel::pair_tile::{PAGE_WORDS, Page, PairTile, TILE_STEP, TileBytes, clear_found, fill};
+use crate::kernel::pair_tile::{PAGE_WORDS, Page, PairTile, TILE_STEP, TileBytes, clear_found, fill_split};
+use crate::kernel::planes::ONE_HOT;
 use std::arch::x86_64::*;
 
 /// Number of registers, of [`HALF`] pairs each, that are looked up together, so that each table is read for all of
@@ -34,14 +35,12 @@ pub(in crate::kernel) fn fill_tile<'a>(
     constant: u16,
     others: &[u16],
 ) {
-    fill(tile, parts, constant, others);
-    tile.parts.split();
-    tile.others.split();
+    fill_split(tile, parts, constant, others);
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
-    clear_found(tile, lane, open, |open, bytes, hits| {
+pub(in crate::kernel) fn clear_options(tile: &PairTile, sum: usize, open: &mut Page) {
+    clear_found(tile, sum, open, |open, bytes, hits| {
         let mut tables = [Table { bytes: _mm256_setzero_si256(), first: _mm256_setzero_si256() }; TABLES];
         let tables = tables_of(open, &mut tables);
         if tables.is_empty() {
@@ -87,8 +86,7 @@ fn hits_in(tables: &[Table], bytes: TileBytes<'_>, at: usize) -> [u64; WORDS] {
     }
     // Bit `low % 8`. The shuffle takes its index from bits 0 to 3, of which indices from 8 on have no bit, and gives no
     // bit where bit 7 is set.
-    let bit_of =
-        _mm256_set_epi64x(0, 0x8040_2010_0804_0201u64.cast_signed(), 0, 0x8040_2010_0804_0201u64.cast_signed());
+    let bit_of = _mm256_set_epi64x(0, ONE_HOT, 0, ONE_HOT);
     std::array::from_fn(|word| {
         let [low, high] = [2 * word, 2 * word + 1].map(|i| {
             let bit = _mm256_shuffle_epi8(bit_of, options(bytes.low, at + HALF * i));

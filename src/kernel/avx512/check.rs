@@ -1,11 +1,11 @@
 //! Comparing codes with probes: [`check`] drops the candidates that a probe hits, and [`clear_hits`] clears the bits of
 //! the least open codes that a probe hits.
 
-use super::least::{for_planes, set_codes};
+use super::least::{for_planes, least_set_codes};
 use super::{load, options};
-use crate::kernel::planes::{first_code, for_kept, number};
+use crate::kernel::planes::{ONE_HOT, first_code, for_kept, number};
 use crate::kernel::probes::FarProbes;
-use crate::kernel::{BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEAR_PROBES, NONE};
+use crate::kernel::{BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEARED_CODES, NONE};
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
@@ -39,16 +39,17 @@ fn check_kept<const N: usize>(far: FarProbes<'_>, lanes: &mut Lanes) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(in crate::kernel) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
-    let mut least = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEAR_PROBES, held: 0, marked: [NONE; LANES] };
-    for_planes!(set_codes(open.rows(), 0, &mut least.code[..MAX_CLEAR_PROBES]));
-    let least: [__m512i; MAX_CLEAR_PROBES] = load(&least);
+    let mut least =
+        Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEARED_CODES, held: 0, considered_below: [NONE; LANES] };
+    for_planes!(least_set_codes(open.rows(), 0, &mut least.code[..MAX_CLEARED_CODES]));
+    let least: [__m512i; MAX_CLEARED_CODES] = load(&least);
     let unhit = if masks_pay() {
-        unhit::<MAX_CLEAR_PROBES, true>(far, &least)
+        unhit::<MAX_CLEARED_CODES, true>(far, &least)
     } else {
-        unhit::<MAX_CLEAR_PROBES, false>(far, &least)
+        unhit::<MAX_CLEARED_CODES, false>(far, &least)
     };
-    let one_hot = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
-    for k in 0..MAX_CLEAR_PROBES {
+    let one_hot = _mm512_set1_epi64(ONE_HOT);
+    for k in 0..MAX_CLEARED_CODES {
         let hit = !unhit[k];
         if hit == 0 {
             continue;
@@ -76,10 +77,11 @@ pub(in crate::kernel) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
 fn unhit<const N: usize, const MASKS: bool>(far: FarProbes<'_>, candidates: &[__m512i; N]) -> [u64; N] {
     let masks = if MASKS { compared(N) } else { 0 };
     let mut unequal = [u64::MAX; N];
-    let mut distance = [_mm512_set1_epi8(NONE.cast_signed()); N];
+    let mut distance = [_mm512_set1_epi8(-1); N];
     let mut pairs = far.list().chunks_exact(2);
     for pair in &mut pairs {
-        let (x, y) = (options(far, &pair[0]), options(far, &pair[1]));
+        // SAFETY: two probes of the list.
+        let (x, y) = unsafe { (options(far, &pair[0]), options(far, &pair[1])) };
         for k in 0..masks {
             unequal[k] = _mm512_mask_cmpneq_epi8_mask(unequal[k], x, candidates[k]);
             unequal[k] = _mm512_mask_cmpneq_epi8_mask(unequal[k], y, candidates[k]);
@@ -90,7 +92,8 @@ fn unhit<const N: usize, const MASKS: bool>(far: FarProbes<'_>, candidates: &[__
         }
     }
     for probe in pairs.remainder() {
-        let x = options(far, probe);
+        // SAFETY: a probe of the list.
+        let x = unsafe { options(far, probe) };
         for k in 0..N {
             distance[k] = _mm512_min_epu8(distance[k], _mm512_xor_si512(x, candidates[k]));
         }
@@ -141,7 +144,8 @@ mod tests {
             let at = 600 + random.below(300) as usize;
             let probes: Probes =
                 (0..random.below(60)).map(|_| Probe::new(64 + random.below(500) as usize, byte(random))).collect();
-            let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept: N, held: N, marked: [NONE; LANES] };
+            let mut lanes =
+                Lanes { code: [[NONE; LANES]; CANDIDATES], kept: N, held: N, considered_below: [NONE; LANES] };
             lanes.code.as_flattened_mut().iter_mut().for_each(|code| *code = byte(random));
             let far = FarProbes::new(&window, at, &probes);
             // SAFETY: the caller has checked `is_available`.

@@ -1,4 +1,4 @@
-//! The least codes of each lane: [`least_codes`] for the first candidates, [`set_codes`] for any planes.
+//! The least codes of each lane: [`least_codes`] for the first candidates, [`least_set_codes`] for any planes.
 //!
 //! Each pass takes the lowest bit of each lane: it finds the lowest plane whose byte is not 0, and the lowest bit of
 //! this byte by a table of the 16 nibbles.
@@ -35,13 +35,13 @@ pub(super) use for_planes;
 /// Fills the candidates with the codes that the planes leave open, least first.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(in crate::kernel) fn least_codes(planes: &BitPlanes, lanes: &mut Lanes) {
-    for_planes!(set_codes(planes.candidates(), -1, &mut lanes.code[..lanes.kept]));
+    for_planes!(least_set_codes(planes.candidates(), -1, &mut lanes.code[..lanes.kept]));
 }
 
 /// Fills `found` with the least codes of each lane whose bits, XOR `flip`, are set.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn set_codes<const PLANES: usize>(rows: &[[u8; LANES]], flip: i8, found: &mut [[u8; LANES]]) {
+pub(super) fn least_set_codes<const PLANES: usize>(rows: &[[u8; LANES]], flip: i8, found: &mut [[u8; LANES]]) {
     let none = _mm512_set1_epi8(NONE.cast_signed());
     let zero = _mm512_setzero_si512();
     let nibble_zeros = {

@@ -7,6 +7,7 @@
 //! pass marks eight planes, with one mask.
 
 use super::options;
+use crate::kernel::planes::ONE_HOT;
 use crate::kernel::probes::FarProbes;
 use crate::kernel::{BitPlanes, LANES};
 use std::arch::x86_64::*;
@@ -55,7 +56,7 @@ fn mark_rows<const FIRST: usize, const PLANES: usize>(far: FarProbes<'_>, rows: 
     // Byte 8j + b of table j is 1 << b; planes 64 codes apart share a table.
     let table: [__m512i; 8] = std::array::from_fn(|j| {
         let mut table = [0u8; LANES];
-        table[8 * j..8 * j + 8].copy_from_slice(&0x8040_2010_0804_0201_u64.to_le_bytes());
+        table[8 * j..8 * j + 8].copy_from_slice(&ONE_HOT.to_le_bytes());
         // SAFETY: the table has 64 bytes.
         unsafe { _mm512_loadu_si512(table.as_ptr().cast()) }
     });
@@ -63,7 +64,8 @@ fn mark_rows<const FIRST: usize, const PLANES: usize>(far: FarProbes<'_>, rows: 
     let mut planes: [__m512i; PLANES] = std::array::from_fn(|j| unsafe { _mm512_loadu_si512(rows[j].as_ptr().cast()) });
     let mut pairs = far.list().chunks_exact(2);
     for pair in &mut pairs {
-        let (x, y) = (options(far, &pair[0]), options(far, &pair[1]));
+        // SAFETY: two probes of the list.
+        let (x, y) = unsafe { (options(far, &pair[0]), options(far, &pair[1])) };
         let (in_x, in_y) = (ranges(x), ranges(y));
         for j in 0..PLANES {
             let bits_x = _mm512_maskz_permutexvar_epi8(in_x[(FIRST + j) / 8], x, table[(FIRST + j) % 8]);
@@ -72,7 +74,8 @@ fn mark_rows<const FIRST: usize, const PLANES: usize>(far: FarProbes<'_>, rows: 
         }
     }
     for probe in pairs.remainder() {
-        let x = options(far, probe);
+        // SAFETY: a probe of the list.
+        let x = unsafe { options(far, probe) };
         let in_x = ranges(x);
         for j in 0..PLANES {
             let bits = _mm512_maskz_permutexvar_epi8(in_x[(FIRST + j) / 8], x, table[(FIRST + j) % 8]);

@@ -1,4 +1,4 @@
-//! The AVX-512 kernel (F, BW, VL, VBMI, VBMI2, VPOPCNTDQ): 64 lanes are one register.
+//! The AVX-512 kernel (F, BW, VL, VBMI, VPOPCNTDQ): 64 lanes are one register.
 //!
 //! Each file holds the jobs of one kind. The contracts of the jobs are those of the methods of [`Kernel`] with the same
 //! name; `Kernel` has checked the arguments.
@@ -32,7 +32,6 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("avx512vpopcntdq") // for the recurrence kernel; absent on early VBMI processors
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("bmi1")
@@ -40,9 +39,12 @@ pub(super) fn is_available() -> bool {
 }
 
 /// The options of a far probe in all lanes.
+///
+/// # Safety
+/// The probe must be one of `far`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn options(far: FarProbes<'_>, probe: &Probe) -> __m512i {
+unsafe fn options(far: FarProbes<'_>, probe: &Probe) -> __m512i {
     let FarProbes { window, at, .. } = far;
     debug_assert!(probe.offset <= at && at - probe.offset + LANES <= window.len());
     // SAFETY: `FarProbes` states that offset <= at and at - offset + LANES <= window.len() for each of its probes.

@@ -12,28 +12,33 @@ use crate::kernel::planes::{before, for_kept};
 use crate::kernel::{LANES, Lanes, NearJob};
 use std::arch::x86_64::*;
 
+/// # Safety
+/// The lanes must be `from <= to <= LANES` and inside the window, and the offset of each probe must be in `1..LANES`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2")]
-pub(in crate::kernel) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
-    for_kept!(lanes.kept, near_kept(window, job, lanes))
+pub(in crate::kernel) unsafe fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
+    // SAFETY: the same requirements.
+    unsafe { for_kept!(lanes.kept, near_kept(window, job, lanes)) }
 }
 
+/// # Safety
+/// That of [`near`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2")]
-fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
+unsafe fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize {
     let NearJob { at, probes, from, to } = job;
     let candidates: [__m512i; N] = load(lanes);
     // SAFETY: the array has 64 bytes.
-    let marked = unsafe { _mm512_loadu_si512(lanes.marked.as_ptr().cast()) };
+    let end_of_considered = unsafe { _mm512_loadu_si512(lanes.considered_below.as_ptr().cast()) };
     // The lanes whose candidate k is missing, or may be hit by a marked probe; such a candidate is not chosen.
-    let unfit: [__mmask64; N] = std::array::from_fn(|k| _mm512_cmpge_epu8_mask(candidates[k], marked));
+    let unfit: [__mmask64; N] = std::array::from_fn(|k| _mm512_cmpge_epu8_mask(candidates[k], end_of_considered));
     let (known, asked) = (before(from), before(to) & !before(from));
     let base = window.as_mut_ptr();
     // SAFETY: the load reads only the bytes that its mask selects: window[at - 64 + i] for max(0, 64 - at) <= i < 64.
-    // `Kernel::near` has checked at <= window.len().
+    // The lanes are inside the window, so at <= window.len().
     let earlier = unsafe {
         _mm512_maskz_loadu_epi8(!before(LANES.saturating_sub(at)), base.wrapping_add(at).wrapping_sub(LANES).cast())
     };
-    // SAFETY: the load reads only the bytes that its mask selects: window[at + i] for i < from. `Kernel::near` has
-    // checked from <= to and at + to <= window.len().
+    // SAFETY: the load reads only the bytes that its mask selects: window[at + i] for i < from. The
+    // lanes are inside the window, so at + from <= window.len().
     let first = unsafe { _mm512_maskz_loadu_epi8(known, base.wrapping_add(at).cast()) };
     let mut codes = _mm512_mask_mov_epi8(candidates[0], known, first);
     let mut undecided = asked;
@@ -42,7 +47,7 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
         let mut distance = [_mm512_set1_epi8(-1); N];
         for probe in probes.list() {
             // Byte i of `other` is `offset` bytes before byte i of `codes`; `earlier` precedes them.
-            // SAFETY: `NUMBERS` has 64 bytes from number LANES - offset on, which is below LANES.
+            // SAFETY: `NUMBERS` has 64 bytes from number LANES - offset on, which is in 1..LANES as the offset is.
             let places = unsafe { _mm512_loadu_si512(NUMBERS.as_ptr().add(LANES - probe.offset).cast()) };
             let other = _mm512_permutex2var_epi8(earlier, places, codes);
             let option = _mm512_xor_si512(other, _mm512_set1_epi32(i32::from_ne_bytes(probe.codes)));
@@ -63,7 +68,7 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
         undecided &= !before(lane + 1);
     };
     // SAFETY: the mask selects bytes from window[at + from] to window[at + to - 1], and the store writes no others.
-    // `Kernel::near` has checked at + to <= window.len().
+    // These are inside the window.
     unsafe { _mm512_mask_storeu_epi8(base.wrapping_add(at).cast(), before(end) & asked, codes) };
     end
 }

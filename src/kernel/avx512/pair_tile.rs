@@ -1,10 +1,11 @@
 //! The jobs on tiles of pairs.
 
-use crate::kernel::pair_tile::{Page, PairTile, TILE_STEP, clear_found, fill};
+use crate::kernel::pair_tile::{Page, PairTile, TILE_STEP, clear_found, fill_split};
+use crate::kernel::planes::ONE_HOT;
 use std::arch::x86_64::*;
 
-/// Number of pairs in a register.
-const LANES: usize = 64;
+/// Number of pairs whose bytes are in one register.
+const PAIRS_PER_REGISTER: usize = 64;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,popcnt,bmi1,bmi2")]
 pub(in crate::kernel) fn fill_tile<'a>(
@@ -13,21 +14,19 @@ pub(in crate::kernel) fn fill_tile<'a>(
     constant: u16,
     others: &[u16],
 ) {
-    fill(tile, parts, constant, others);
-    tile.parts.split();
-    tile.others.split();
+    fill_split(tile, parts, constant, others);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,popcnt,bmi1,bmi2")]
-pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, open: &mut Page) {
-    clear_found(tile, lane, open, |open, bytes, hits| {
+pub(in crate::kernel) fn clear_options(tile: &PairTile, sum: usize, open: &mut Page) {
+    clear_found(tile, sum, open, |open, bytes, hits| {
         let tables = tables_of(open);
         if is_zero(&tables) {
             return false;
         }
-        for word in 0..TILE_STEP / LANES {
-            let at = word * LANES;
-            hits.enter(word, lanes_in(&tables, options(bytes.high, at), options(bytes.low, at)));
+        for word in 0..TILE_STEP / PAIRS_PER_REGISTER {
+            let at = word * PAIRS_PER_REGISTER;
+            hits.enter(word, pairs_with_open_option(&tables, options(bytes.high, at), options(bytes.low, at)));
         }
         true
     });
@@ -39,7 +38,7 @@ pub(in crate::kernel) fn clear_options(tile: &PairTile, lane: usize, open: &mut 
 fn options([parts, others]: [&[u8; TILE_STEP]; 2], at: usize) -> __m512i {
     let [parts, others] = [parts, others].map(|side| {
         // SAFETY: the slice has as many bytes as a register.
-        unsafe { _mm512_loadu_si512(side[at..at + LANES].as_ptr().cast()) }
+        unsafe { _mm512_loadu_si512(side[at..at + PAIRS_PER_REGISTER].as_ptr().cast()) }
     });
     _mm512_xor_si512(parts, others)
 }
@@ -64,14 +63,14 @@ fn is_zero(&[a, b, c, d]: &[__m512i; 4]) -> bool {
     _mm512_test_epi64_mask(all, all) == 0
 }
 
-/// The lanes whose values, in two bytes each, are open, and maybe some with values from 8192 on.
+/// Bit i: whether option i, given by its two bytes, is open; the bit may be set too if the option is 8192 or more.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn lanes_in(&[a, b, c, d]: &[__m512i; 4], high: __m512i, low: __m512i) -> __mmask64 {
+fn pairs_with_open_option(&[a, b, c, d]: &[__m512i; 4], high: __m512i, low: __m512i) -> __mmask64 {
     let lower = _mm512_permutex2var_epi8(a, high, b);
     let bytes = _mm512_mask_blend_epi8(_mm512_movepi8_mask(high), lower, _mm512_permutex2var_epi8(c, high, d));
     // Bit `low % 8`. The shuffle takes its index from bits 0 to 3, of which indices from 8 on have no bit, and gives no
     // bit where bit 7 is set.
-    let bit_of = _mm512_broadcast_i32x4(_mm_set_epi64x(0, 0x8040_2010_0804_0201u64.cast_signed()));
+    let bit_of = _mm512_broadcast_i32x4(_mm_set_epi64x(0, ONE_HOT));
     _mm512_test_epi8_mask(bytes, _mm512_shuffle_epi8(bit_of, low))
 }

@@ -16,24 +16,33 @@ const COUNTING: [u32; LANES + VALUES_AT_ONCE] = {
     numbers
 };
 
+/// # Safety
+/// `recurrence.is_inside(at)` must hold, and at <= to <= window.len().
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
-pub(in crate::kernel) fn recurrence(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
-    match recurrence.probes.first().map_or(VALUES_AT_ONCE, |probe| probe.offset) {
-        1 => groups::<1>(window, at, to, recurrence),
-        2 => groups::<2>(window, at, to, recurrence),
-        3 => groups::<3>(window, at, to, recurrence),
-        4 => groups::<4>(window, at, to, recurrence),
-        5 => groups::<5>(window, at, to, recurrence),
-        6 | 7 => groups::<6>(window, at, to, recurrence),
-        8..VALUES_AT_ONCE => groups::<8>(window, at, to, recurrence),
-        _ => groups::<VALUES_AT_ONCE>(window, at, to, recurrence),
+pub(in crate::kernel) unsafe fn recurrence(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
+    let nearest = recurrence.probes.first().map_or(VALUES_AT_ONCE, |probe| probe.offset);
+    // SAFETY: the same requirements, and no offset is below the number of the instance.
+    unsafe {
+        match nearest {
+            1 => groups::<1>(window, at, to, recurrence),
+            2 => groups::<2>(window, at, to, recurrence),
+            3 => groups::<3>(window, at, to, recurrence),
+            4 => groups::<4>(window, at, to, recurrence),
+            5 => groups::<5>(window, at, to, recurrence),
+            6 | 7 => groups::<6>(window, at, to, recurrence),
+            8..VALUES_AT_ONCE => groups::<8>(window, at, to, recurrence),
+            _ => groups::<VALUES_AT_ONCE>(window, at, to, recurrence),
+        }
     }
 }
 
 /// The AVX-512 version for lookups with offsets of at least `NEAREST`.
+///
+/// # Safety
+/// That of [`recurrence()`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
-fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
+unsafe fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
     debug_assert!(recurrence.is_inside(at) && at <= to && to <= window.len());
     let one = _mm512_set1_epi32(1);
     // SAFETY: 64 = LANES <= at <= window.len().
@@ -65,7 +74,7 @@ fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, recurre
             let bytes = _mm512_maskz_permutexvar_epi8(0x1111_1111_1111_1111, places, last);
             set = enter(set, bytes, *code);
         }
-        let mut codes = least(set);
+        let mut codes = trailing_ones(set);
         let mut known = 0;
         while known + NEAREST < VALUES_AT_ONCE {
             for lane in known..VALUES_AT_ONCE.min(known + NEAREST) {
@@ -82,7 +91,7 @@ fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, recurre
                 }
             }
             known += NEAREST;
-            codes = least(set);
+            codes = trailing_ones(set);
         }
         let bytes = _mm512_cvtepi32_epi8(codes);
         let wanted = VALUES_AT_ONCE.min(to - n);
@@ -118,7 +127,7 @@ fn enter(set: __m512i, values: __m512i, code: u32) -> __m512i {
 /// The number of trailing ones of each lane.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
-fn least(set: __m512i) -> __m512i {
+fn trailing_ones(set: __m512i) -> __m512i {
     let above = _mm512_add_epi32(set, _mm512_set1_epi32(1));
     // set & !(set + 1): the ones below the lowest zero.
     _mm512_popcnt_epi32(_mm512_andnot_si512(above, set))

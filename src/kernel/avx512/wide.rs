@@ -6,7 +6,7 @@ use crate::kernel::wide::{
 use std::arch::x86_64::*;
 
 /// Number of 16-bit values in a register.
-const LANES: usize = 32;
+const VALUES_PER_REGISTER: usize = 32;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(in crate::kernel) fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
@@ -47,7 +47,7 @@ pub(in crate::kernel) fn wide_hits<const K: usize>(
 /// Holds the XORs of the pairs of a step in eight registers, and compares them with each wanted value.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(in crate::kernel) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
-    const { assert!(PAIRS_PER_STEP == 8 * LANES) };
+    const { assert!(PAIRS_PER_STEP == 8 * VALUES_PER_REGISTER) };
     for_each_step(a, b, |a, b| {
         let options = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| {
             // SAFETY: register i holds the items from 32 i on, and i is at most 7.
@@ -64,7 +64,7 @@ pub(in crate::kernel) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>
 /// Whether one of the options is `value`: the least XOR of an option and the value is 0, as in [`wide_hits`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn is_among(options: &[__m512i; PAIRS_PER_STEP / LANES], value: u16) -> bool {
+fn is_among(options: &[__m512i; PAIRS_PER_STEP / VALUES_PER_REGISTER], value: u16) -> bool {
     let key = _mm512_set1_epi16(value.cast_signed());
     let [a, b, c, d, e, f, g, h] = options.map(|option| _mm512_xor_si512(option, key));
     let low = _mm512_min_epu16(_mm512_min_epu16(a, b), _mm512_min_epu16(c, d));
@@ -73,27 +73,27 @@ fn is_among(options: &[__m512i; PAIRS_PER_STEP / LANES], value: u16) -> bool {
     _mm512_testn_epi16_mask(least, least) != 0
 }
 
-/// The lanes of a register in reverse order.
-const REVERSED: [u16; LANES] = {
-    let mut order = [0; LANES];
-    let mut lane = 0;
-    while lane < 32 {
-        order[lane as usize] = 31 - lane;
-        lane += 1;
+/// The indices of the values of a register in reverse order.
+const REVERSED: [u16; VALUES_PER_REGISTER] = {
+    let mut order = [0; VALUES_PER_REGISTER];
+    let mut index = 0;
+    while index < 32 {
+        order[index as usize] = 31 - index;
+        index += 1;
     }
     order
 };
 
 /// The XORs of all pairs, those of `b` taken backwards: each register of `b` is reversed.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP]) -> [__m512i; PAIRS_PER_STEP / LANES] {
+fn mirrored(a: &[u16; PAIRS_PER_STEP], b: &[u16; PAIRS_PER_STEP]) -> [__m512i; PAIRS_PER_STEP / VALUES_PER_REGISTER] {
     // SAFETY: the order has as many bytes as a register.
     let order = unsafe { _mm512_loadu_si512(REVERSED.as_ptr().cast()) };
     [0, 1, 2, 3, 4, 5, 6, 7].map(|i| {
         // SAFETY: register i holds the items from 32 i on, and i is at most 7.
         let (x, y) = unsafe {
-            let y = b.as_ptr().add(PAIRS_PER_STEP - LANES * (i + 1));
-            (_mm512_loadu_si512(a.as_ptr().add(LANES * i).cast()), _mm512_loadu_si512(y.cast()))
+            let y = b.as_ptr().add(PAIRS_PER_STEP - VALUES_PER_REGISTER * (i + 1));
+            (_mm512_loadu_si512(a.as_ptr().add(VALUES_PER_REGISTER * i).cast()), _mm512_loadu_si512(y.cast()))
         };
         _mm512_xor_si512(x, _mm512_permutexvar_epi16(order, y))
     })

@@ -136,7 +136,7 @@ impl CandidateStream {
         let is_open = |hits: &Hits, code: u8| code != kernel::NONE && hits[usize::from(code)] == 0;
         let mut candidates = rows.iter().map(|row| row[lane]);
         let code = candidates.find(|&code| is_open(hits, code))?;
-        if !lanes.is_unmarked(lane, code) {
+        if !lanes.is_unconsidered(lane, code) {
             return Some(code);
         }
         self.enter_hits(self.plan.marked(), hits);

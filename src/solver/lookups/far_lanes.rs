@@ -7,7 +7,7 @@
 //! each, and all others if nothing is left of the list.
 //!
 //! Invariant: the candidates of a lane are the least codes that no lookup evaluated so far hits, in ascending order.
-//! Two kinds may still be hit: marked lookups may hit the codes that [`Lanes::is_unmarked`] names, and middle lookups
+//! Two kinds may still be hit: marked lookups may hit the codes that [`Lanes::is_unconsidered`] names, and middle lookups
 //! those that are set aside.
 
 use super::plan::{LEAST_MIDDLE, LookupPlan};
@@ -178,7 +178,7 @@ pub(in crate::solver) fn enter_hits<'a>(
 impl FarLanes {
     /// Whether a lane was completed.
     pub(in crate::solver) fn is_completed(&self, lane: usize) -> bool {
-        !self.lanes.is_unmarked(lane, kernel::NONE - 1)
+        !self.lanes.is_unconsidered(lane, kernel::NONE - 1)
     }
 
     /// Number of lanes that were completed.
@@ -190,7 +190,7 @@ impl FarLanes {
     pub(in crate::solver) fn unmarked_candidates(&self, lane: usize) -> [Vec<u8>; 2] {
         let in_rows = |rows: &[[u8; LANES]]| -> Vec<u8> {
             let codes = rows.iter().map(|row| row[lane]).take_while(|&code| code != kernel::NONE);
-            codes.take_while(|&code| !self.lanes.is_unmarked(lane, code)).collect()
+            codes.take_while(|&code| !self.lanes.is_unconsidered(lane, code)).collect()
         };
         let first = in_rows(self.lanes.rows());
         let all = [&first[..], &in_rows(self.lanes.aside())].concat();

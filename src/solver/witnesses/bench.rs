@@ -123,7 +123,7 @@ impl WitnessBench {
         let (items, at) = (self.codes.items(), self.codes.at(self.from));
         let mut planes = BitPlanes::new(codes);
         kernel.mark(items, at, &self.witnesses.parts.marks, &mut planes);
-        kernel.open(&mut planes, &[0; LANES]);
+        kernel.marks_to_open(&mut planes, &[0; LANES]);
         let mut some = [0; LANES];
         planes.rows().iter().for_each(|row| some.iter_mut().zip(row).for_each(|(some, bits)| *some |= bits));
         some.iter().any(|&bits| bits != 0)

@@ -25,7 +25,7 @@ impl GroupSearch<'_> {
             ends[lane] = usize::from(stream.rare_below[usize::from(n % 2 == 1)][usize::from(value)]);
             below[lane] = ends[lane].min(considered).to_le_bytes()[0];
         }
-        kernel.open(&mut planes, &below);
+        kernel.marks_to_open(&mut planes, &below);
         kernel.clear_hits(codes.items(), at, &stream.parts.clear_probes, &mut planes);
         let mut some = ends.map(|end| u8::from(end > considered));
         planes.rows().iter().for_each(|row| some.iter_mut().zip(row).for_each(|(some, bits)| *some |= bits));

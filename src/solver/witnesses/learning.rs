@@ -185,8 +185,8 @@ impl Witnesses {
 /// sampled values.
 fn choose_budget(left: &[Left], values: usize, considered: usize) -> (usize, usize) {
     const STEP: usize = lookup_order::LOOKUPS_PER_STEP;
-    // Open targets beyond the first MAX_CLEAR_PROBES of each lane, which are not held against parts.
-    let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::MAX_CLEAR_PROBES].iter().sum::<usize>();
+    // Open targets beyond the first MAX_CLEARED_CODES of each lane, which are not held against parts.
+    let beyond = |left: &Left| left.sum - left.at_least[1..=kernel::MAX_CLEARED_CODES].iter().sum::<usize>();
     let mut cheapest = None;
     for first in 0..left.len() {
         for last in first..left.len() {
