@@ -27,7 +27,7 @@
 //! | [`Kernel::marks_to_open`] | the open codes below a bound | witnesses |
 //! | [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses |
 //! | [`Kernel::find_each`] | for each code of a list, pairs whose XOR is the code | witnesses |
-//! | [`Kernel::find`], [`Kernel::find_value`] | the number of pairs tested until one gives a value | witnesses, `exhaustive` |
+//! | [`Kernel::find`], [`Kernel::find_value`] | after how many pairs one gives a value | witnesses, `exhaustive` |
 //! | [`Kernel::repeats`], [`Kernel::repeats_value`] | whether a finished value is an option of its own n | `verify` |
 //!
 //! Marking a probe costs a table access per row of eight codes; checking it costs two instructions per candidate. A

@@ -70,8 +70,8 @@ pub(super) const fn number(m: usize) -> i8 {
 
 /// One bit per considered code and lane: bit b of `rows[j][lane]` represents the code 8j + b.
 ///
-/// The bits of new planes are *marks*: a bit is set if a marked probe hits the code. `Kernel::marks_to_open` replaces them by
-/// their complement below a bound; from then on a bit is set if the code is open.
+/// The bits of new planes are *marks*: a bit is set if a marked probe hits the code. `Kernel::marks_to_open` replaces
+/// them by their complement below a bound; from then on a bit is set if the code is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub(crate) struct BitPlanes {

@@ -76,8 +76,8 @@ impl Recurrence {
     }
 }
 
-/// The version in plain Rust, for the scalar and the AVX2 kernel: lookups with an offset of at least `BLOCK` are loops over `BLOCK` values, which the compiler
-/// vectorises; the others are evaluated position by position.
+/// The version in plain Rust, for the scalar and the AVX2 kernel: lookups with an offset of at least `BLOCK` are loops
+/// over `BLOCK` values, which the compiler vectorises; the others are evaluated position by position.
 #[inline(always)]
 fn blocks<const BLOCK: usize>(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
     let split = recurrence.probes.partition_point(|probe| probe.offset < BLOCK);

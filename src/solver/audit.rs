@@ -178,8 +178,8 @@ impl Audit {
         let mut planes = BitPlanes::new(considered);
         self.kernel.mark(codes.items(), at, &self.probes, &mut planes);
         // All smaller codes are options, and the answer, if its code is considered, is none. This reads the planes byte
-        // by byte instead of calling Kernel::marks_to_open, which the witnesses use: a code that a fault in Kernel::marks_to_open drops
-        // would otherwise go unnoticed twice.
+        // by byte instead of calling Kernel::marks_to_open, which the witnesses use: a code that a fault in
+        // Kernel::marks_to_open drops would otherwise go unnoticed twice.
         let right = |lane: usize, answer: u8| {
             let end = usize::from(answer).min(considered);
             let mut rows = planes.rows().iter().map(|row| row[lane]);

@@ -1,9 +1,10 @@
 //! THE DEFINITION: G(n) is the mex of the values of all options, computed as it is written.
 //!
-//! Everything else in this crate is an optimisation of this file and is tested against it. The solver uses it for the
-//! first values, and for rules without splits whose moves form no long runs. It computes each new maximum of a solver
-//! in a sparse space and of the wide solver again, while all values are retained. In the byte streams its exhaustive
-//! search decides whether a value without a witness is the true value.
+//! Everything else in this crate is an optimisation of this file and is tested against it. The solver uses it
+//!
+//! - for the first values, and for rules without splits whose moves form no long runs,
+//! - to compute each new maximum again, while all values are retained,
+//! - to search all pairs for a smaller value that no witness excludes.
 //!
 //! [`first_missing`] is the exhaustive search for one huge n. It divides all splits into chunks of 2^16 pairs, enters
 //! the chunks in bit sets in parallel (rayon), and stops as soon as every value below a bound has been seen.
@@ -239,7 +240,8 @@ pub fn value(rule: &Rule, n: u64, earlier: impl Fn(u64) -> u16) -> Result<u16> {
 /// G(0), …, G(count - 1) by the definition.
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`] at the first value above 65535.
+/// [`Error::ValueTooLarge`] at the first value above 65535, and [`Error::Unlisted`] at a heap above
+/// [`Rule::largest_heap`].
 ///
 /// ```
 /// let rule = "grundy".parse()?;

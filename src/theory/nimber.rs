@@ -28,7 +28,7 @@ pub fn mex(values: impl IntoIterator<Item = u16>) -> u32 {
     set.mex()
 }
 
-/// Converts a position or length to an index. Only this function turns a `u64` into a `usize`.
+/// Converts a position or length to an index, and never truncates it.
 ///
 /// # Panics
 /// If it does not fit, which can happen only on a 32-bit machine.

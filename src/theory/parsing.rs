@@ -16,7 +16,8 @@ impl FromStr for Rule {
     ///
     /// # Errors
     /// [`Error::Code`] for a bad code, [`Error::UnknownGame`] for a name that is not known, with the names that
-    /// resemble it, and [`Error::Misere`] for the misère form of a game.
+    /// resemble it, [`Error::Misere`] for the misère form of a game, and [`Error::Rule`] for a least difference above
+    /// 2^32.
     ///
     /// ```
     /// use grundy::theory::rule::Rule;

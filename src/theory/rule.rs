@@ -245,14 +245,18 @@ impl Rule {
         &self.moves
     }
 
-    /// BLAKE3 of the moves, hexadecimal: each move is one line `s c k d`, in the order of [`Rule::moves`]. Two games
-    /// with the same moves have the same digest.
+    /// BLAKE3 of the moves, hexadecimal: each listed move is one line `s c k d`, in the order of [`Rule::moves`]. Where
+    /// moves that remove more tokens are not listed, the line `above N` follows, where N is [`Rule::largest_heap`]. Two
+    /// games with the same moves have the same digest.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for m in self.moves() {
             let d = if let Leaves::Two { min_difference } = m.leaves { min_difference } else { 0 };
             hasher.update(format!("{} {} {} {d}\n", m.remove, m.constant, m.leaves.heaps()).as_bytes());
+        }
+        if let Some(largest) = self.largest_heap {
+            hasher.update(format!("above {largest}\n").as_bytes());
         }
         hasher.finalize().to_hex().to_string()
     }
@@ -299,7 +303,7 @@ impl Rule {
         }
     }
 
-    /// Whether a move leaves more than one heap, so that G(n) depends on all earlier values.
+    /// Whether a move leaves two heaps or more.
     #[must_use]
     pub fn has_splits(&self) -> bool {
         !self.splits.is_empty() || !self.triples.is_empty()
@@ -336,7 +340,7 @@ impl Rule {
         nothing.map(|r| r.constant).chain(one)
     }
 
-    /// The greatest number of tokens that a move removes; 0 without moves.
+    /// The greatest number of tokens that a listed move removes; 0 without moves.
     #[must_use]
     pub fn max_remove(&self) -> u64 {
         self.moves.iter().map(|m| m.remove).max().unwrap_or(0)
@@ -354,16 +358,20 @@ impl Rule {
         self.splits().map(|s| s.min_difference).max().unwrap_or(0)
     }
 
-    /// The name as a directory, without characters that a shell interprets: `grundy:d=2` becomes `grundy-d2`, and
-    /// `4.(3)` becomes `4.r3`. Of a name of more than 100 characters, the first hundred and a hash.
+    /// The name as a directory, of ASCII letters, digits, points, hyphens and underscores: `grundy:d=2` becomes
+    /// `grundy-d2`, and `4.(3)` becomes `4.r3`. Of a name with other characters or of more than 100, up to a hundred
+    /// characters and a hash.
     #[must_use]
     pub fn directory_name(&self) -> String {
         const LONGEST: usize = 100;
         let name = self.name.replace(":d=", "-d").replace('(', "r").replace(')', "");
-        match name.get(..LONGEST) {
-            Some(start) if name.len() > LONGEST => format!("{start}-{}", blake3::hash(name.as_bytes()).to_hex()),
-            _ => name,
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if name.len() <= LONGEST && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_plain)
+        {
+            return name;
         }
+        let start: String = name.chars().filter(|&c| is_plain(c)).take(LONGEST).collect();
+        format!("{}-{}", start.trim_start_matches(['.', '-']), blake3::hash(name.as_bytes()).to_hex())
     }
 }
 

@@ -24,7 +24,7 @@ pub struct SparseSpace {
     pub mask: u16,
     /// The position term e, 0 or 1.
     pub position: u8,
-    /// The common parity h of popcount(c & m) + e*s over the splits.
+    /// The parity h, the same for all splits, of popcount(c & m) + e*s over the splits.
     parity: u8,
 }
 
@@ -136,7 +136,8 @@ impl SparseSpace {
         ((v >> 1 & !low) | (v & low)).to_le_bytes()[0]
     }
 
-    /// The value common at `n` that has this code.
+    /// The value common at `n` that has this code: the value v with `code(v) == code` if v is below
+    /// [`SparseSpace::coded`]. Codes that would need a larger value give one that has no code.
     #[inline]
     #[must_use]
     pub fn decode(self, code: u8, n: u64) -> u16 {

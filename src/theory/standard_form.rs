@@ -46,7 +46,7 @@ pub struct StandardForm {
 
 impl StandardForm {
     /// The standard form of a rule; `None` if the rule is not that of an octal code, or a move removes more than 256
-    /// tokens.
+    /// tokens. The moves of the standard form may remove more than that, so it may have no standard form itself.
     ///
     /// ```
     /// use grundy::theory::standard_form::StandardForm;

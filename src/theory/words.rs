@@ -72,6 +72,7 @@ fn numbers(ascending: &[u64]) -> String {
 
 /// Of a code that repeats, `4.12(37)`: the number of digits after the point that do not repeat, and of those that do.
 fn repeating(rule: &Rule) -> Option<(u64, usize)> {
+    rule.largest_heap()?;
     if rule.is_nim() {
         return Some((0, 1)); // .(3)
     }

@@ -7,8 +7,8 @@
 //! each, and all others if nothing is left of the list.
 //!
 //! Invariant: the candidates of a lane are the least codes that no lookup evaluated so far hits, in ascending order.
-//! Two kinds may still be hit: marked lookups may hit the codes that [`Lanes::is_unconsidered`] names, and middle lookups
-//! those that are set aside.
+//! Two kinds may still be hit: marked lookups may hit the codes that [`Lanes::is_unconsidered`] names, and middle
+//! lookups those that are set aside.
 
 use super::plan::{LEAST_MIDDLE, LookupPlan};
 use crate::kernel::{self, BitPlanes, Kernel, LANES, Lanes, Probes};

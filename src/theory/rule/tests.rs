@@ -57,6 +57,30 @@ fn each_bit_of_a_digit_is_one_move() {
     assert_eq!(rule(&long).max_remove(), 5001);
 }
 
+/// 0.(10) removes any odd number of tokens. The finite code has only the moves that are listed of it.
+#[test]
+fn a_code_that_repeats_has_another_digest_than_its_listed_moves() {
+    let repeating = rule(".(10)");
+    let finite = Rule::from_moves("v1.0(10)", repeating.moves().to_vec()).unwrap();
+    assert_eq!(repeating.moves(), finite.moves());
+    assert_ne!(repeating.digest(), finite.digest());
+    let finite_in_words = crate::theory::words::moves_in_words(&finite).concat();
+    assert!(!finite_in_words.contains('…') && !finite_in_words.contains("or more"), "{finite_in_words}");
+}
+
+#[test]
+fn any_name_is_a_directory_without_special_characters() {
+    let named = |name: &str| Rule::from_moves(name, Vec::new()).unwrap().directory_name();
+    for name in ["", ".", "..", "-x", "a/b", "a b", "$(a)", "ä", &"0".repeat(101)] {
+        let directory = named(name);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        assert!(directory.chars().all(is_plain), "{name}: {directory}");
+        assert!((65..=165).contains(&directory.len()) && directory != name, "{name}: {directory}");
+    }
+    assert_eq!(named("0.77_x-y"), "0.77_x-y");
+    assert_ne!(named("a/b"), named("a b"));
+}
+
 #[test]
 fn a_move_that_changes_nothing_is_refused() {
     for leaves in [Leaves::Nothing, Leaves::One] {
