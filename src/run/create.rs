@@ -87,7 +87,7 @@ pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -
         }
     }
     let is_torn = journal.has_rest()?;
-    match journal.drop_rest()? {
+    match journal.end_at_good_records()? {
         Some(name) => context.observer.note(&format!("the journal was damaged; it is kept in {name}")),
         None if is_torn => context.observer.note("the journal holds no whole record: the run starts again"),
         None => {}

@@ -221,7 +221,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
 
     /// Accepts a table that agrees with the journal: drops what follows the last good record, and records repairs.
     fn accept(&mut self) -> Result<()> {
-        self.drop_rest()?;
+        if self.end_journal()? {
+            self.append_after_damage()?;
+        }
         if self.repaired > 0 {
             self.last.event = Event::Repair;
             self.count_repairs();
@@ -238,21 +240,32 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
     }
 
-    /// Ends the journal at its last good record, after the table was found to agree with it; what follows was torn off
-    /// or damaged.
-    fn drop_rest(&mut self) -> Result<()> {
+    /// Ends the journal at its last good record; what follows was torn off or damaged. Returns whether it was damaged:
+    /// the next record then counts an error.
+    fn end_journal(&mut self) -> Result<bool> {
         if let Some(offset) = self.contents.torn {
             let note = format!("the last record of the journal (byte {offset}) broke off and is dropped");
             self.context.observer.note(&note);
         }
-        if let Some(name) = self.journal.drop_rest()? {
-            let note = format!("the journal was damaged: everything from the damage on is kept in {name}");
-            self.context.observer.note(&note);
-            if let Some(last) = self.journal.last() {
-                self.last.errors = last.errors;
-            }
+        let Some(name) = self.journal.end_at_good_records()? else { return Ok(false) };
+        let note = format!("the journal was damaged: everything from the damage on is kept in {name}");
+        self.context.observer.note(&note);
+        self.last.errors = self.last.errors.saturating_add(1);
+        Ok(true)
+    }
+
+    /// Records that the table agrees with the last record of a damaged journal: the last one after the damage, whose
+    /// values are kept then, or the last one before it.
+    fn append_after_damage(&mut self) -> Result<()> {
+        let found = &self.contents.last;
+        if self.journal.last().is_some_and(|good| good.blake3 == found.blake3) {
+            self.last.event = Event::Rollback;
+            return self.journal.append(self.last.clone());
         }
-        Ok(())
+        self.last.event = found.event;
+        let note = format!("the table agrees with the last record after the damage: {} values are kept", found.count);
+        self.context.observer.note(&note);
+        self.journal.append_without_machine(self.last.clone())
     }
 
     /// Drops the points from number `good` on, with those before them to which the run cannot go back.
@@ -293,7 +306,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         wrong: Option<u64>,
     ) -> Result<Option<(Table, VerifiedTable)>> {
         let count = self.remaining();
-        self.drop_rest()?;
+        self.end_journal()?;
         for name in table.quarantine(self.last.sequence, disagreement.values, disagreement.escapes)? {
             self.context.observer.note(&format!("the damaged bytes are kept in {name}"));
         }

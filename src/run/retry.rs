@@ -24,7 +24,7 @@ pub(super) fn record_check_failure(
         let (mut journal, contents) = Journal::open(dir)?;
         // Before the first record there is no value that could be wrong.
         let Some(Contents { mut last, .. }) = contents else { return Ok(()) };
-        journal.drop_rest()?;
+        journal.end_at_good_records()?;
         last.errors = last.errors.saturating_add(1);
         if let Error::Differs { n, .. } | Error::OptionsDiffer { n, .. } = *error {
             // A wrong value makes later ones wrong, so the least suspect is rechecked first.

@@ -257,13 +257,15 @@ fn a_refused_rollback_never_advises_rollback() {
     assert!(stderr.contains("name it: 'grundy run GAME"), "{stderr}");
 }
 
-/// The records after the damage are kept unchanged; the values after it are computed again.
+/// The records from the damage on are kept unchanged in another file. If the table agrees with the last of them, all
+/// values are kept; otherwise those after the damage are computed again.
 #[test]
 fn damaged_record_within_the_journal_is_repaired_by_rollback() {
     let pair = Pair::new("0.6");
     let journal = std::fs::read(pair.file("journal.jsonl")).unwrap();
     let records = records(&pair.dir());
-    for damaged in 1..records.len() - 1 {
+    let all = records.last().unwrap()["count"].as_u64().unwrap();
+    for (damaged, agrees) in (0..records.len() - 1).flat_map(|damaged| [(damaged, true), (damaged, false)]) {
         let pair = Pair::new("0.6");
         std::fs::write(pair.file("journal.jsonl"), &journal).unwrap();
         for name in ["values.npy", "escapes.npy"] {
@@ -271,6 +273,10 @@ fn damaged_record_within_the_journal_is_repaired_by_rollback() {
         }
         let offset = damaged * RECORD;
         flip(&pair.file("journal.jsonl"), offset as u64 + 100);
+        if !agrees {
+            // Neither the table nor the record with which it would be repaired.
+            set_length(&pair.file("values.npy"), 4096 + all - 1);
+        }
         let altered = std::fs::read(pair.file("journal.jsonl")).unwrap();
         pair.is_refused(3);
         for command in ["status", "verify"] {
@@ -279,17 +285,23 @@ fn damaged_record_within_the_journal_is_repaired_by_rollback() {
             assert!(text(&output.stderr).contains("--rollback"), "{command}: {}", text(&output.stderr));
         }
         assert!(std::fs::read(pair.file("journal.jsonl")).unwrap() == altered, "untouched");
-        let back = records[damaged - 1]["count"].as_u64().unwrap().max(1);
-        let output = pair.rolls_back_to(back, &[]);
+        let before = damaged.checked_sub(1).map_or(0, |before| records[before]["count"].as_u64().unwrap());
+        let output = pair.rolls_back_to(if agrees { all } else { before.max(1) }, &[]);
+        let kept = format!("{all} values are kept");
+        assert_eq!(text(&output.stderr).contains(&kept), agrees, "{}", text(&output.stderr));
         let aside = format!("quarantine-journal-{offset}.bin");
         assert!(text(&output.stderr).contains(&aside), "{}", text(&output.stderr));
         assert!(std::fs::read(pair.file(&aside)).unwrap() == altered[offset..], "record {damaged}: the rest is kept");
-        assert!(self::records(&pair.dir())[damaged]["event"] == "rollback", "the journal says so");
+        let record = &self::records(&pair.dir())[damaged];
+        assert_eq!(record["event"], if agrees { "commit" } else { "rollback" }, "the journal says so");
+        assert_eq!(record["errors"], if agrees { 1 } else { 2 });
+        let machine = record.get("machine").is_some();
+        assert_eq!(machine, !agrees, "no record states the machine of the values that this one adds");
     }
 }
 
 #[test]
-fn damaged_first_record_is_repaired_by_rollback_to_0() {
+fn damaged_first_record_is_repaired_by_rollback() {
     let pair = Pair::new("kayles");
     flip(&pair.file("journal.jsonl"), 100);
     let altered = std::fs::read(pair.file("journal.jsonl")).unwrap();
@@ -297,6 +309,8 @@ fn damaged_first_record_is_repaired_by_rollback_to_0() {
     let output = run("kayles", &pair.dir(), &["--to", COUNT, "--rollback", "--width", "u8"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(std::fs::read(pair.file("quarantine-journal-0.bin")).unwrap() == altered, "all of it is kept");
+    let computed = records(&pair.dir()).iter().map(|record| record["count"].as_u64().unwrap()).min();
+    assert_eq!(computed, Some(COUNT.parse().unwrap()), "no value is computed again");
     pair.ends_right();
 }
 
@@ -464,7 +478,9 @@ fn a_refused_rollback_changes_nothing() {
 #[test]
 fn tables_without_a_good_record_are_set_aside() {
     let pair = Pair::new("kayles");
+    set_length(&pair.file("journal.jsonl"), RECORD as u64);
     flip(&pair.file("journal.jsonl"), 100);
+    set_length(&pair.file("journal.jsonl"), 2 << 20);
     let values = std::fs::read(pair.file("values.npy")).unwrap();
     run_well("kayles", &pair.dir(), &["--to", COUNT, "--rollback", "--width", "u8"]);
     assert!(std::fs::read(pair.file("quarantine-values.npy")).unwrap() == values);
@@ -493,7 +509,7 @@ fn a_rollback_of_the_journal_repairs_the_table() {
     flip(&pair.file("values.npy"), 4096 + 500);
     let output = run("kayles", &pair.dir(), &["--to", "1", "--rollback"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(count(&pair.dir()), 12_000, "only the records after the damage are given up");
+    assert_eq!(count(&pair.dir()), 20_000, "the value is restored, and no other is given up");
     pair.ends_right();
 }
 

@@ -59,6 +59,20 @@ impl Contents {
         self.records += 1;
     }
 
+    /// Adds the last record after damage, which the journal does not hold yet at its new place.
+    pub(super) fn add_after_damage(contents: Option<Contents>, record: Record, point: CommitPoint) -> Contents {
+        let records = contents.as_ref().map_or(0, |contents| contents.records);
+        let mut after = match contents {
+            None => Contents::of_first(record, point),
+            Some(mut contents) => {
+                contents.add(record, point);
+                contents
+            }
+        };
+        after.records = records;
+        after
+    }
+
     /// Checks that the journal has no torn tail, for callers that do not accept one.
     ///
     /// # Errors
@@ -220,6 +234,44 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
         }
         return Ok(Scan { contents, damage });
     }
+}
+
+/// Returns the last record with a correct hash in a journal that is damaged from offset `from` on, if it can follow
+/// `before`, the last good record. Reads the last [`MAX_TORN_TAIL`] bytes of the journal at most.
+pub(super) fn last_after_damage(
+    file: &File,
+    path: &Path,
+    from: u64,
+    before: Option<&Record>,
+) -> Result<Option<(Record, CommitPoint)>> {
+    let length = file.length().map_err(Error::io("reading the state of", path))?;
+    let lines = from.max(length.saturating_sub(MAX_TORN_TAIL)).div_ceil(RECORD_BYTES)..length / RECORD_BYTES;
+    let mut line = vec![0; RECORD];
+    for number in lines.rev() {
+        file.read_exact_at(&mut line, number * RECORD_BYTES).map_err(Error::io("reading", path))?;
+        if let Some(hash) = own_hash(&line) {
+            return Ok(after_damage(&line, &hash, before));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the record of a line with this correct hash as one that follows `before`, the last good record before the
+/// damage. Nothing states on which machine the values were computed that it adds.
+fn after_damage(line: &[u8], hash: &str, before: Option<&Record>) -> Option<(Record, CommitPoint)> {
+    let record: Record = serde_json::from_slice(line).ok()?;
+    let is_later = |before: &Record| {
+        let same_run = (&before.run, &before.rule, before.width) == (&record.run, &record.rule, record.width);
+        same_run && before.sequence < record.sequence
+    };
+    if record.format != FORMAT || record.blake3 != hash || !before.is_none_or(is_later) {
+        return None;
+    }
+    let is_back = before.is_some_and(|before| record.count < before.count);
+    let event = if is_back { Event::Rollback } else { Event::Commit };
+    let record = Record { event, machine: None, ..record };
+    let point = point_of(&record, before).ok()?;
+    Some((record, point))
 }
 
 /// Reads the next 4096 bytes of a journal; fewer at its end.

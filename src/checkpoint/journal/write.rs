@@ -1,8 +1,8 @@
 //! Writing a journal: the lock, the repair of its end, and the append of a record.
 
-use super::read::{Altered, scan};
+use super::read::{Altered, last_after_damage, scan};
 use super::record::{ZEROS, own_hash, seal, unsealed_json};
-use super::{Contents, Event, NAME, RECORD, RECORD_BYTES, Record, StatedGame};
+use super::{Contents, NAME, RECORD, RECORD_BYTES, Record, StatedGame};
 use crate::checkpoint::machine;
 use crate::error::{Damage, Error, Result};
 use crate::storage::{Dir, File, Mode};
@@ -68,7 +68,8 @@ pub(crate) struct Journal {
     end: u64,
     last: Option<Record>,
     high_water_mark: Extent,
-    /// The damage after the good records, if there is any; [`Journal::drop_rest`] moves it to a quarantine file.
+    /// The damage after the good records, if there is any; [`Journal::end_at_good_records`] moves it to a quarantine
+    /// file.
     damage: Option<Altered>,
 }
 
@@ -82,8 +83,9 @@ impl Journal {
         Journal::open_with(dir, false)
     }
 
-    /// [`Journal::open`] for a run that may roll back: it accepts a damaged journal and returns the good records
-    /// before the damage. The damage stays in the file until [`Journal::drop_rest`].
+    /// [`Journal::open`] for a run that may roll back: it accepts a damaged journal. The contents are then the good
+    /// records before the damage and, if the last record after it can follow them, that record; it is good only if the
+    /// table agrees with it. The damage stays in the file until [`Journal::end_at_good_records`].
     ///
     /// # Errors
     /// As [`Journal::open`], except [`Error::Damage`].
@@ -96,7 +98,7 @@ impl Journal {
         let file = lock(dir)?;
         let mut scan = scan(dir.path(), &file)?;
         let damage = if accepts_damage { scan.damage.take() } else { None };
-        let contents = scan.undamaged(dir.path())?;
+        let mut contents = scan.undamaged(dir.path())?;
         let records = contents.as_ref().map_or(0, |c| c.records);
         if let Some(before) = records.checked_sub(1) {
             // If the sync of the last record failed, the kernel still returns the record but never writes it to the
@@ -114,6 +116,11 @@ impl Journal {
             dir.sync().map_err(Error::io("syncing", dir.path()))?;
         }
         let last = contents.as_ref().map(|c| c.last.clone());
+        if let Some(Altered { offset, .. }) = damage
+            && let Some((record, point)) = last_after_damage(&file, &path, offset, last.as_ref())?
+        {
+            contents = Some(Contents::add_after_damage(contents, record, point));
+        }
         let high_water_mark = contents.as_ref().map_or(Extent::default(), |c| c.high_water_mark);
         Ok((
             Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, high_water_mark, damage },
@@ -146,12 +153,12 @@ impl Journal {
     }
 
     /// Truncates the file to its good records, which drops a torn tail. If the rest is damage, first copies it to
-    /// `quarantine-journal-OFFSET.bin`; afterwards appends a rollback record if there is a good record. Returns the
-    /// name of the quarantine file.
+    /// `quarantine-journal-OFFSET.bin`, and returns the name of this file. The caller then appends a record that counts
+    /// the error.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn drop_rest(&mut self) -> Result<Option<String>> {
+    pub(crate) fn end_at_good_records(&mut self) -> Result<Option<String>> {
         if !self.has_rest()? {
             return Ok(None);
         }
@@ -161,10 +168,7 @@ impl Journal {
         };
         self.file.set_length(self.end).map_err(Error::io("truncating", &self.path))?;
         self.file.sync_all().map_err(Error::io("syncing", &self.path))?;
-        if let (Some(last), Some(_)) = (self.last.clone(), self.damage.take()) {
-            let errors = last.errors.saturating_add(1);
-            self.append(Record { event: Event::Rollback, errors, ..last })?;
-        }
+        self.damage = None;
         Ok(name)
     }
 
@@ -180,15 +184,25 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a record and makes it durable. Fills in `sequence`, `machine`, `time`, `previous` and `blake3`.
+    /// Appends a record and makes it durable. Fills in `sequence`, `machine`, `program`, `time`, `previous` and
+    /// `blake3`.
     ///
     /// # Errors
     /// [`Error::Replaced`] if the file is no longer the journal that this process opened and wrote: nothing is written
     /// then. [`Error::Damage`] if the record is too long. [`Error::NoRoom`] or [`Error::Io`]: the run must stop then,
     /// because the durable state is unknown.
-    pub(crate) fn append(&mut self, mut record: Record) -> Result<()> {
+    pub(crate) fn append(&mut self, record: Record) -> Result<()> {
+        self.append_without_machine(Record { machine: Some(machine::class().into()), ..record })
+    }
+
+    /// [`Journal::append`], but leaves `machine` as it is: for a record that adds values which another process
+    /// computed.
+    ///
+    /// # Errors
+    /// As for [`Journal::append`].
+    pub(crate) fn append_without_machine(&mut self, mut record: Record) -> Result<()> {
         record.time = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
-        record.machine = Some(machine::class().into());
+        record.program = crate::PROGRAM.into();
         record.sequence = self.last.as_ref().map_or(0, |last| last.sequence + 1);
         record.previous = self.last.as_ref().map_or_else(|| ZEROS.to_owned(), |last| last.blake3.clone());
         let json = unsealed_json(&mut record).map_err(|e| Error::io("writing a record of", &self.path)(e.into()))?;
