@@ -90,7 +90,10 @@ impl CountsFile {
             serde_json::to_writer(&mut bytes, block).map_err(|error| io(error.into()))?;
             bytes.push(b'\n');
         }
-        self.file.write_all_at(&bytes, self.length).map_err(io)?;
+        let path = self.dir.join(NAME);
+        self.file
+            .write_all_at(&bytes, self.length)
+            .map_err(|source| self.dir.write_error(source, &path, bytes.len() as u64, "writing"))?;
         self.file.sync_data().map_err(io)?;
         self.length += bytes.len() as u64;
         Ok(())

@@ -26,8 +26,8 @@ fn named(architecture: &str, info: &str) -> String {
 }
 
 /// Whether these are the classes of two machines that cannot be the same: of different architectures, or of different
-/// models. A class without a model may be any machine of its architecture, and a model that a user has named without an
-/// architecture the machine of any class with this model.
+/// models. A class that has no model matches every machine of its architecture. A model without an architecture, as a
+/// user may type it, matches every class with this model.
 pub(crate) fn are_different(one: &str, other: &str) -> bool {
     let is_model_of = |model: &str, class: &str| class.split_once(' ').is_some_and(|(_, named)| named == model);
     if is_model_of(one, other) || is_model_of(other, one) {

@@ -68,7 +68,7 @@ impl RecordStats {
     }
 
     /// Returns the damage of a table with these statistics whose last record contains others.
-    pub(crate) fn contradicts(&self, record: &Record) -> Damage {
+    pub(crate) fn mismatch_with(&self, record: &Record) -> Damage {
         Damage::Counters { counted: self.counters(), stated: RecordStats::of(record).counters() }
     }
 
@@ -180,7 +180,8 @@ impl DiscardSummary {
         if bytes.len() as u64 > MAX_BYTES {
             return Err(Error::Memory { what: "the summary of the discarded values", bytes: bytes.len() as u64 });
         }
-        dir.write_whole(&name, &bytes).map_err(io)?;
+        dir.write_whole(&name, &bytes)
+            .map_err(|source| dir.write_error(source, &dir.join(&name), bytes.len() as u64, "writing"))?;
         Ok(Attached { name, blake3: blake3::hash(&bytes).to_hex().to_string() })
     }
 

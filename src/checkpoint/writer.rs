@@ -1,9 +1,10 @@
 //! The thread that commits.
 //!
 //! While the solver computes values, a thread of its own runs the commits, one at a time and in order ([`Writer`]).
-//! While a commit is in flight, its values are read from the batch. When it ends, the writer receives the new view
-//! before the next commit starts. Only that next commit may punch the hole of the values discarded, so no older view
-//! can read into it.
+//! The solver reads the values of a commit in flight from its batch, and earlier ones from a map of the committed part
+//! ([`Published`]). A commit returns a new map, which refuses the values that it discards. The solver's thread takes
+//! this map before it starts the next commit, and only that next commit punches the hole. So no map in use can read a
+//! hole.
 
 use super::commit::{Batch, Committer};
 use crate::error::{Error, Result};

@@ -9,11 +9,9 @@ use crate::checkpoint::journal::{CommitPoint, Contents, Origin};
 use crate::error::{Damage, Error, Result};
 use crate::storage::Dir;
 use crate::survey::printable;
+use crate::table::files::CONFIRMATIONS as NAME;
 use std::io::ErrorKind;
 use std::path::Path;
-
-/// The name of the file.
-const NAME: &str = "confirmed.json";
 
 /// Maximum length of the file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;

@@ -21,9 +21,9 @@ pub(super) fn check_unoccupied(dir: &Dir) -> Result<()> {
     }
     let ours = |name: &str| {
         let name = name.strip_suffix(".part").unwrap_or(name);
-        let names =
-            [table::VALUES, table::ESCAPES, journal::NAME, counts::NAME, "holes.tmp", files::WATCH, "lost+found"];
+        let names = [table::VALUES, table::ESCAPES, journal::NAME, counts::NAME, files::CONFIRMATIONS, files::WATCH];
         names.contains(&name)
+            || ["holes.tmp", "lost+found"].contains(&name)
             || ["snapshot-", files::WAYPOINT, "quarantine-", "."].iter().any(|start| name.starts_with(start))
     };
     let names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
@@ -76,7 +76,7 @@ pub(super) fn check_room(
     // A run overwrites the values after its last commit, so their bytes are available. A run with `keep` may have holes
     // after its last commit, even if no value before it is discarded: the number of such bytes is unknown. Tables
     // without a record are set aside, not overwritten.
-    let length = dir.length(table::VALUES).map_err(Error::io("reading the state of", dir.join(table::VALUES)))?;
+    let length = table::length_of(dir, table::VALUES)?;
     let uncommitted = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
     let is_reused = last.is_some_and(|last| last.keep.is_none());
     let available = if is_reused { available.saturating_add(uncommitted) } else { available };

@@ -41,51 +41,68 @@ fn decide_width(solver: &mut Solver, stop: &AtomicBool) -> Result<Option<(Width,
     Ok(Some((width, sample)))
 }
 
-pub(super) fn create(context: &mut Context, mut journal: Journal, rule: &Rule) -> Result<Prepared> {
+pub(super) fn create(context: &mut Context, journal: Journal, rule: &Rule) -> Result<Prepared> {
+    let first = match first_values(context, rule) {
+        Ok(Some(first)) => first,
+        nothing => {
+            // Only the directory remains.
+            let dir = context.dir;
+            let has_table = [table::VALUES, table::ESCAPES].iter().any(|name| !matches!(dir.length(name), Ok(None)));
+            let removed = journal.remove_if_empty(has_table);
+            nothing.and(removed)?;
+            let progress = Progress::default();
+            return Ok(Prepared::Nothing(Outcome { rule: rule.clone(), progress, computed: 0, stopped: true }));
+        }
+    };
+    start(context, journal, rule, first)
+}
+
+/// The width of a new table, the values that decided it, and the solver of the next ones.
+struct FirstValues {
+    width: Width,
+    values: Vec<u16>,
+    solver: Solver,
+}
+
+/// Refuses a run that cannot succeed, and computes the first values, before anything is written. `None` if the run was
+/// stopped.
+fn first_values(context: &mut Context, rule: &Rule) -> Result<Option<FirstValues>> {
     let Context { dir, options, attempt, stop, .. } = *context;
     if let Some(keep) = options.keep {
         check_keep(dir.path(), rule, options, keep, 0)?;
         table::check_holes(dir)?;
     }
     context.observer.started(rule, 0, options.to);
-    let has_data = || [table::VALUES, table::ESCAPES].iter().any(|name| !matches!(dir.length(name), Ok(None)));
     let new_solver = |past: &[u16]| -> Result<Solver> {
         Ok(Solver::new(rule, options.method, None, &past)?.with_audit(attempt.seed))
     };
     let mut solver = new_solver(&[])?;
     // Values of three heaps or of moves that remove any number of tokens take long, so the first ones do not decide.
     let slow = rule.max_heaps() > 2 || rule.largest_heap().is_some();
-    let (width, mut pending) = match options.width.or(slow.then_some(Width::U16)) {
+    let (width, mut values) = match options.width.or(slow.then_some(Width::U16)) {
         Some(width) => (width, Vec::new()),
         None => match decide_width(&mut solver, stop)? {
             Some(decided) => decided,
-            None => {
-                // Only the directory remains. The journal stays if there are tables, which must not be without one.
-                if !has_data() {
-                    journal.discard()?;
-                }
-                let progress = Progress::default();
-                return Ok(Prepared::Nothing(Outcome { rule: rule.clone(), progress, computed: 0, stopped: true }));
-            }
+            None => return Ok(None),
         },
     };
-    if options.to.is_some_and(|to| to < pending.len() as u64) {
+    if options.to.is_some_and(|to| to < values.len() as u64) {
         // The sample is longer than the run.
-        pending.clear();
+        values.clear();
     }
-    if (pending.len() as u64) < WIDTH_SAMPLE {
+    if (values.len() as u64) < WIDTH_SAMPLE {
         // Either the values were dropped, or an error ended the sample; no solver continues after an error.
-        solver = new_solver(&pending)?;
+        solver = new_solver(&values)?;
     }
-    match check_room(dir, options, None, width, 0) {
-        Ok(room) => context.observer.opened(&Opening::new(rule, dir, options, 0, room)),
-        Err(error) => {
-            if !has_data() {
-                journal.discard()?;
-            }
-            return Err(error);
-        }
-    }
+    let room = check_room(dir, options, None, width, 0)?;
+    context.observer.opened(&Opening::new(rule, dir, options, 0, room));
+    Ok(Some(FirstValues { width, values, solver }))
+}
+
+/// Creates the table and writes the first record.
+fn start(context: &mut Context, mut journal: Journal, rule: &Rule, first: FirstValues) -> Result<Prepared> {
+    let FirstValues { width, values: pending, solver } = first;
+    let Context { dir, options, attempt, .. } = *context;
     let is_torn = journal.has_rest()?;
     match journal.end_at_good_records()? {
         Some(name) => context.observer.note(&format!("the journal was damaged; it is kept in {name}")),

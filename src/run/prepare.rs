@@ -7,7 +7,7 @@ use super::reader::check_rule;
 use super::resume::resume;
 use crate::checkpoint::journal::{self, Journal, StatedGame};
 use crate::error::{Damage, Error, NoRunReason, Result};
-use crate::table::{self, HEADER, Width};
+use crate::table::{self, HEADER, Width, length_of};
 use crate::theory::rule::Rule;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 2048;
 /// Creates or resumes the run of the directory.
 pub(super) fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prepared> {
     let Context { dir, options, .. } = *context;
-    let length = |name: &str| dir.length(name).map_err(Error::io("reading the state of", dir.join(name)));
+    let length = |name: &str| length_of(dir, name);
     // In this order: a process that creates a run creates the journal before the tables.
     let has_data = length(table::VALUES)?.is_some() || length(table::ESCAPES)?.is_some();
     let fresh = length(journal::NAME)?.is_none();

@@ -135,7 +135,7 @@ impl RunReader {
     /// Checks that the run has not discarded these values since it was opened.
     fn still_there(&self, from: u64, to: u64) -> Result<()> {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        if journal::is_another(&self.dir, followed.0)? {
+        if journal::has_changed_since(&self.dir, followed.0)? {
             let Contents { last, points, records, .. } = journal::read(&self.dir)?;
             let ours = |point: &&CommitPoint| point.count == self.table.len();
             let digest = points.iter().find(ours).map(|point| point.digest.to_string());

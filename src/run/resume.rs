@@ -40,7 +40,7 @@ pub(super) fn resume(context: &mut Context, journal: Journal, contents: Contents
     let Some((table, mut verified)) = recovery.repair(table, verified)? else { return Ok(recovery.end(true)) };
     let wrong = recovery.check_suspect(&table, &mut verified)?;
     if recovery.agrees_with_journal(&verified) {
-        recovery.accept()?;
+        recovery.accept(&verified)?;
         return recovery.start(table, verified);
     }
     let disagreement = recovery.retreat(verified.good);
@@ -148,8 +148,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
     }
 
     /// Recomputes values that disagree with the journal, commit by commit, until all agree or one cannot be repaired;
-    /// `None` if the run was stopped. What was restored before that stays restored, without a record if the run is then
-    /// refused.
+    /// `None` if the run was stopped, after a record of what was restored. What was restored stays restored, without a
+    /// record if the run is then refused or the process is killed.
     fn repair(&mut self, table: Table, verified: VerifiedTable) -> Result<Option<(Table, VerifiedTable)>> {
         // A damaged journal needs `rollback`. Values that can be repaired are repaired all the same.
         let may_repair =
@@ -161,14 +161,17 @@ impl<'c, 'a> Recovery<'c, 'a> {
             let before = &self.points[..verified.good];
             let damaged = Damaged { last: &self.last, before, wrong, chain: &verified.chain };
             let is_restored = damaged.repair(&self.rule, self.summary.as_ref(), self.context)?;
+            self.repaired += u64::from(is_restored);
             table = self.reopen_table()?;
-            let Some(again) = self.verify(&table)? else { return Ok(None) };
+            let Some(again) = self.verify(&table)? else {
+                self.record_repairs_before_stop()?;
+                return Ok(None);
+            };
             let agrees_further = again.good > verified.good;
             verified = again;
             if !is_restored || !agrees_further {
                 break;
             }
-            self.repaired += 1;
         }
         Ok(Some((table, verified)))
     }
@@ -219,17 +222,33 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
     }
 
-    /// Accepts a table that agrees with the journal: drops what follows the last good record, and records repairs.
-    fn accept(&mut self) -> Result<()> {
+    /// Accepts a table that agrees with the journal: compares the counters of the last record, drops what follows the
+    /// last good record, and records repairs.
+    fn accept(&mut self, verified: &VerifiedTable) -> Result<()> {
+        if !verified.counted.agrees(&self.last) {
+            return Err(self.journal.last_record_damaged(verified.counted.mismatch_with(&self.last)));
+        }
         if self.end_journal()? {
             self.append_after_damage()?;
         }
-        if self.repaired > 0 {
-            self.last.event = Event::Repair;
-            self.count_repairs();
-            self.journal.append(self.last.clone())?;
+        if self.repaired > 0 { self.record_repairs() } else { Ok(()) }
+    }
+
+    /// Records what this resume has restored, if the journal is not damaged: then the next process records nothing of
+    /// it, because it finds nothing to restore.
+    fn record_repairs_before_stop(&mut self) -> Result<()> {
+        if self.repaired == 0 || self.journal.is_damaged() {
+            return Ok(());
         }
-        Ok(())
+        self.end_journal()?;
+        self.record_repairs()
+    }
+
+    /// Appends a record of what this resume has restored.
+    fn record_repairs(&mut self) -> Result<()> {
+        self.last.event = Event::Repair;
+        self.count_repairs();
+        self.journal.append(self.last.clone())
     }
 
     /// Counts the repairs of this resume in the next record.
@@ -352,16 +371,13 @@ impl<'c, 'a> Recovery<'c, 'a> {
             .map_err(Error::io("removing a waypoint from", dir.path()))
     }
 
-    /// Appends an `open` record if one is needed, then starts the solver after the last verified value; or ends the run
-    /// cleanly if nothing is left to do.
+    /// Removes what lies after the last verified value, and starts the solver there, after an `open` record if one is
+    /// needed; or ends the run cleanly if nothing is left to do.
     fn start(self, table: Table, verified: VerifiedTable) -> Result<Prepared> {
         self.remove_waypoints(self.last.count)?;
         // A process that ended because the disk was full can leave values without a record, and no room for a record.
         table.cut(self.journal.high_water_mark())?;
         table.write_headers()?;
-        if !verified.counted.agrees(&self.last) {
-            return Err(self.journal.last_record_damaged(verified.counted.contradicts(&self.last)));
-        }
         let ended = self.end(false);
         let Recovery { context, rule, mut journal, contents, last, points, summary, .. } = self;
         let options = context.options;

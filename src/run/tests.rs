@@ -259,6 +259,50 @@ fn repair_that_disagrees_with_the_journal_is_refused_until_rollback() {
     assert_eq!(last_record(&dir).digest, chain.digest().to_string());
 }
 
+/// Sets a flag at the first note with a text.
+struct StopAt<'a>(&'static str, &'a AtomicBool);
+
+impl Observer for StopAt<'_> {
+    fn note(&mut self, text: &str) {
+        self.1.fetch_or(text.contains(self.0), Ordering::Relaxed);
+    }
+}
+
+/// The next process finds nothing to restore, so it could not record what the stopped one restored.
+#[test]
+fn a_repair_that_is_stopped_is_recorded() {
+    let rule = "0.6".parse::<Rule>().unwrap();
+    let policy = RunPolicy { commit_every: Some(1000), repair: true, ..RunPolicy::default() };
+    let memory = Arc::new(Memory::new());
+    let dir = Dir::on(memory.clone(), Path::new("run"));
+    Run::on(Some(&rule), &dir).options(options(TO)).policy(policy).run_in_pool().unwrap();
+    let mut bytes = memory.get(table::VALUES).unwrap();
+    bytes[index(HEADER) + 5500] ^= 1;
+    memory.put(table::VALUES, bytes);
+    let stop = AtomicBool::new(false);
+    let mut observer = StopAt("were recomputed and restored", &stop);
+    let run = Run::on(None, &dir).options(options(TO)).policy(policy).observer(&mut observer).stop(&stop);
+    assert!(run.run_in_pool().unwrap().stopped);
+    let last = last_record(&dir);
+    assert_eq!((last.event, last.errors, last.checks.get("repaired")), (journal::Event::Repair, 1, Some(1)));
+    assert_eq!(last.digest, right_digest());
+}
+
+/// A directory with tables and no journal, and a rollback that ends before it writes anything.
+#[test]
+fn a_rollback_without_a_journal_that_is_stopped_leaves_no_journal() {
+    let rule = "0.6".parse::<Rule>().unwrap();
+    let memory = Arc::new(Memory::new());
+    let dir = Dir::on(memory.clone(), Path::new("run"));
+    Run::on(Some(&rule), &dir).options(options(TO)).run_in_pool().unwrap();
+    dir.remove(journal::NAME).unwrap();
+    let names = dir.names().unwrap();
+    let back = Options { rollback: true, width: None, ..options(TO) };
+    let stop = AtomicBool::new(true);
+    assert!(Run::on(Some(&rule), &dir).options(back).stop(&stop).run_in_pool().unwrap().stopped);
+    assert_eq!(dir.names().unwrap(), names);
+}
+
 /// Damage and a suspect at once: the damage is reported or repaired, and the suspect is rechecked in the values that
 /// agree.
 #[test]

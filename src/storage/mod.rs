@@ -41,8 +41,6 @@ pub enum Mode {
     Write,
     /// Reads and writes a file, which is created if it does not exist.
     Make,
-    /// Reads and writes a file, which is truncated if it exists and created if it does not.
-    Empty,
     /// Creates a file that does not exist yet, to read and write it.
     New,
 }
@@ -51,7 +49,7 @@ pub enum Mode {
 pub trait Storage: Debug + Send + Sync {
     /// Returns whether the directory exists.
     fn exists(&self) -> Result<bool>;
-    /// Creates the directory and its missing ancestors, durably.
+    /// Creates the directory and its missing ancestors, and makes their names durable.
     fn make(&self) -> Result<()>;
     /// Opens a file.
     fn open(&self, name: &str, mode: Mode) -> Result<Box<dyn Handle>>;
@@ -90,7 +88,7 @@ pub trait Handle: Debug + Send + Sync {
     fn sync_all(&self) -> Result<()>;
     /// Locks the file until it is closed; returns `false` if another handle holds the lock.
     fn try_lock(&self) -> Result<bool>;
-    /// Returns whether `name` still leads to this file.
+    /// Returns whether `name` still leads to this file; `false` if no file has that name.
     fn is_named(&self, name: &str) -> Result<bool>;
     /// Punches a hole of `length` bytes at offset `at`: it frees the blocks, and the range reads as zeros. The length
     /// of the file stays.

@@ -79,7 +79,9 @@ impl Column {
 
     pub(super) fn write_header(&self, length: u64) -> Result<()> {
         let header = npy_header(self.layout.descr, length, HEADER);
-        self.file.write_all_at(&header, 0).map_err(Error::io("writing the header of", &self.path))
+        self.file
+            .write_all_at(&header, 0)
+            .map_err(|source| self.dir.write_error(source, &self.path, HEADER, "writing the header of"))
     }
 
     fn read_header(&self) -> Result<Vec<u8>> {
@@ -184,7 +186,7 @@ impl Column {
     /// its descriptor closes.
     fn check_name(&self) -> Result<()> {
         if !self.file.is_named(self.layout.name).map_err(Error::io("reading the state of", &self.path))? {
-            let what = "its path now leads to another file".into();
+            let what = "its path leads to another file now, or to none".into();
             return Err(Error::Replaced { path: self.path.clone(), what });
         }
         Ok(())
@@ -233,7 +235,9 @@ impl Column {
         }
         let mut bytes = vec![0; index(end - offset)];
         self.file.read_exact_at(&mut bytes, offset).map_err(Error::io("reading", &self.path))?;
-        self.dir.write_whole(&name, &bytes).map_err(io("writing"))?;
+        self.dir
+            .write_whole(&name, &bytes)
+            .map_err(|source| self.dir.write_error(source, &self.dir.join(&name), bytes.len() as u64, "writing"))?;
         Ok(Some(name))
     }
 

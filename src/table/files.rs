@@ -6,6 +6,9 @@ use crate::storage::Dir;
 /// The file with the state of a period search that was stopped.
 pub(crate) const WATCH: &str = "watch.bin";
 
+/// The file that notes which other computations confirm the run.
+pub(crate) const CONFIRMATIONS: &str = "confirmed.json";
+
 /// First characters of the name of each waypoint.
 pub(crate) const WAYPOINT: &str = "waypoint-";
 

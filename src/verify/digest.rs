@@ -99,7 +99,7 @@ fn digest_of_retained(
 /// Compares the counts of all values with those of the last record.
 fn check_counts(view: &RunReader, recount: RecordStats) -> Result<()> {
     if !recount.agrees(&view.contents.last) {
-        let damage = recount.contradicts(&view.contents.last);
+        let damage = recount.mismatch_with(&view.contents.last);
         return Err(Error::Damage { path: view.table.path().into(), offset: HEADER, damage });
     }
     Ok(())

@@ -732,9 +732,15 @@ fn record_with_a_valid_hash_and_false_numbers_is_damage() {
         std::fs::write(dir.join("journal.jsonl"), forged(&journal, RECORDS - 1, key, &false_one)).unwrap();
         let seen = verified(&dir);
         assert!(matches!(&seen, Err(error) if error.kind() == Kind::Damage), "{key} {false_one}: {seen:?}");
+        // Bytes that an accepted run would cut off.
+        let mut values = OpenOptions::new().append(true).open(dir.join("values.npy")).unwrap();
+        std::io::Write::write_all(&mut values, b"stray").unwrap();
+        let files = || FILES.map(|name| std::fs::read(dir.join(name)).unwrap());
+        let before = files();
         let output = run(GAME, &dir, &["--to", "21000"]);
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{key} {false_one}: {stderr}");
+        assert!(files() == before, "{key} {false_one}: a refused run changes nothing");
         if ["max_value", "max_at", "rares", "last_rare"].contains(&key) {
             let at = format!("journal.jsonl at byte {}: the table has ", 4096 * (RECORDS - 1));
             assert!(stderr.contains(&at) && stderr.contains("restore the journal"), "{key} {false_one}: {stderr}");

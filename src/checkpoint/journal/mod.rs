@@ -4,13 +4,13 @@
 //! contains two hashes: the BLAKE3 of its own 4096 bytes, computed with spaces in the place of the 64 digits of that
 //! field (`blake3`, always the last key), and the BLAKE3 of the previous record. A reader therefore detects every line
 //! that is lost, changed or exchanged, except the last ones: a journal without its last lines is one of an earlier
-//! moment, and a changed last line cannot be told from one that a kill left.
+//! moment, and a changed last line may be one that a kill left.
 //!
 //! What follows the last good record is a torn tail, which the next run drops, or damage. docs/FORMAT.md ("Torn tail
 //! and damage") states the rule, and [`read()`] applies it. A run stops at damage, unless it may roll back
-//! (`Journal::open_to_roll_back`): then it moves everything from the damage on to a separate file. It keeps the values of
-//! the last record after the damage if the table agrees with that record; otherwise it returns to the last record before
-//! the damage.
+//! (`Journal::open_to_roll_back`): then it moves everything from the damage on to a separate file. It keeps the values
+//! of the last record after the damage if the table agrees with that record; otherwise it returns to the last record
+//! before the damage.
 //!
 //! A record whose event is `rollback` returns the run to an equal or smaller count. Earlier records with larger counts
 //! no longer describe the table.
@@ -27,7 +27,7 @@ mod record;
 mod tests;
 mod write;
 
-pub(crate) use read::is_another;
+pub(crate) use read::has_changed_since;
 pub use read::{Contents, StatedGame, last_records, read};
 pub use record::{Attached, Checks, CommitPoint, Event, Origin, Record};
 pub(crate) use record::{Check, kept};

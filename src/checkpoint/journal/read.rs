@@ -92,11 +92,12 @@ fn length(dir: &Dir) -> Result<u64> {
 }
 
 /// Returns whether the journal has changed since it held exactly `records` good records, perhaps with a torn tail after
-/// them: it is shorter now, or a good record follows.
+/// them: it is shorter now, or a good record follows. A journal that was cut and has grown to the same length counts as
+/// unchanged.
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(crate) fn is_another(dir: &Dir, records: u64) -> Result<bool> {
+pub(crate) fn has_changed_since(dir: &Dir, records: u64) -> Result<bool> {
     let length = length(dir)?;
     let end = records.saturating_mul(RECORD_BYTES);
     if length < end + RECORD_BYTES {
@@ -224,10 +225,9 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
             }
             Line::Broken(record) => record,
         };
-        let rest = length.saturating_sub(offset);
-        let damage = match judge_rest(&mut reader, &path, &line, rest)? {
-            Rest::Torn => None,
-            Rest::Damaged { rest, game } => Some(Altered { offset, record, rest, game }),
+        let damage = match classify_tail(&mut reader, &path, &line, length.saturating_sub(offset))? {
+            Tail::Torn => None,
+            Tail::Damaged { rest, game } => Some(Altered { offset, record, rest, game }),
         };
         if let (Some(contents), None) = (&mut contents, &damage) {
             contents.torn = Some(offset);
@@ -282,7 +282,7 @@ fn read_line(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// What follows the good records of a journal.
-enum Rest {
+enum Tail {
     /// A torn tail.
     Torn,
     /// Damage.
@@ -294,12 +294,12 @@ enum Rest {
     },
 }
 
-/// Decides whether the broken `line` and the rest of the journal can be a torn tail; `rest` is the number of bytes from
+/// Decides whether the broken `line` and what follows it can be a torn tail; `bytes_left` is the number of bytes from
 /// `line` to the end of the journal. A record after a broken one links to the broken one, so its own hash alone decides
 /// whether it is good.
-fn judge_rest(reader: &mut impl Read, path: &Path, line: &[u8], rest: u64) -> Result<Rest> {
+fn classify_tail(reader: &mut impl Read, path: &Path, line: &[u8], bytes_left: u64) -> Result<Tail> {
     let is_nonzero = |line: &[u8]| line.len() == RECORD && line.iter().any(|&byte| byte != 0);
-    let damaged = |rest, game| Ok(Rest::Damaged { rest, game });
+    let damaged = |rest, game| Ok(Tail::Damaged { rest, game });
     // A torn record has a wrong hash, so a record with a correct hash that does not belong here was put here.
     if own_hash(line).is_some() {
         return damaged(JournalRest::Sealed, game_of(line));
@@ -317,13 +317,13 @@ fn judge_rest(reader: &mut impl Read, path: &Path, line: &[u8], rest: u64) -> Re
         nonzero += u64::from(is_nonzero(&line));
         read += line.len() as u64;
     }
-    if rest > MAX_TORN_TAIL {
-        return damaged(JournalRest::TooLong { bytes: rest }, None);
+    if bytes_left > MAX_TORN_TAIL {
+        return damaged(JournalRest::TooLong { bytes: bytes_left }, None);
     }
     if nonzero > 1 {
         return damaged(JournalRest::BrokenRecords { records: nonzero - 1 }, None);
     }
-    Ok(Rest::Torn)
+    Ok(Tail::Torn)
 }
 
 /// Returns the game of a record.

@@ -18,7 +18,7 @@ pub enum Event {
     /// A process is about to write values: it created the run, reopened it after a clean stop, or restarts from the
     /// committed values after a failed check.
     Open,
-    /// Values were added.
+    /// Values were added, values were discarded, or `keep` changed; or the record repeats the last one after damage.
     Commit,
     /// The run returned to an earlier count.
     Rollback,

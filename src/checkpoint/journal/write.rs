@@ -6,17 +6,18 @@ use super::{Contents, NAME, RECORD, RECORD_BYTES, Record, StatedGame};
 use crate::checkpoint::machine;
 use crate::error::{Damage, Error, Result};
 use crate::storage::{Dir, File, Mode};
-use crate::table::{Extent, unused_name};
+use crate::table::{Extent, length_of, unused_name};
 use crate::theory::nimber::index;
 use std::path::PathBuf;
 
-/// Opens the journal of `dir` for writing, or creates it, and locks it.
-fn lock(dir: &Dir) -> Result<File> {
+/// Opens the journal of `dir` for writing, or creates it, and locks it. Returns the file, and whether there was none.
+fn lock(dir: &Dir) -> Result<(File, bool)> {
     let path = dir.join(NAME);
+    let is_new = length_of(dir, NAME)?.is_none();
     let file = dir.open(NAME, Mode::Make).map_err(Error::io("opening for writing", &path))?;
     let locked = file.lock_soon().map_err(Error::io("locking", &path))?
         && file.is_named(NAME).map_err(Error::io("reading the state of", &path))?;
-    if locked { Ok(file) } else { Err(Error::Locked { path: dir.path().into() }) }
+    if locked { Ok((file, is_new)) } else { Err(Error::Locked { path: dir.path().into() }) }
 }
 
 /// Copies the bytes of the journal from `offset` on to a new quarantine file, durably, and returns the name of that
@@ -50,7 +51,8 @@ fn copy_bytes(dir: &Dir, journal: &File, offset: u64, part: &str) -> Result<()> 
         let bytes = &mut buffer[..index(CHUNK.min(length - from))];
         journal.read_exact_at(bytes, from).map_err(Error::io("reading", &path))?;
         if bytes.iter().fold(0, |bits, &byte| bits | byte) != 0 {
-            copy.write_all_at(bytes, from - offset).map_err(written("writing"))?;
+            copy.write_all_at(bytes, from - offset)
+                .map_err(|source| dir.write_error(source, &dir.join(part), length - from, "writing"))?;
         }
         next = next_data(from + bytes.len() as u64)?;
     }
@@ -64,6 +66,8 @@ pub(crate) struct Journal {
     dir: Dir,
     path: PathBuf,
     file: File,
+    /// Whether this process created the file.
+    is_new: bool,
     /// The end of the good records, in bytes.
     end: u64,
     last: Option<Record>,
@@ -95,7 +99,7 @@ impl Journal {
 
     fn open_with(dir: &Dir, accepts_damage: bool) -> Result<(Journal, Option<Contents>)> {
         let path = dir.join(NAME);
-        let file = lock(dir)?;
+        let (file, is_new) = lock(dir)?;
         let mut scan = scan(dir.path(), &file)?;
         let damage = if accepts_damage { scan.damage.take() } else { None };
         let mut contents = scan.undamaged(dir.path())?;
@@ -122,10 +126,8 @@ impl Journal {
             contents = Some(Contents::add_after_damage(contents, record, point));
         }
         let high_water_mark = contents.as_ref().map_or(Extent::default(), |c| c.high_water_mark);
-        Ok((
-            Journal { dir: dir.clone(), path, file, end: records * RECORD_BYTES, last, high_water_mark, damage },
-            contents,
-        ))
+        let (dir, end) = (dir.clone(), records * RECORD_BYTES);
+        Ok((Journal { dir, path, file, is_new, end, last, high_water_mark, damage }, contents))
     }
 
     /// Returns the error for damage of the last good record.
@@ -172,13 +174,14 @@ impl Journal {
         Ok(name)
     }
 
-    /// Removes a journal without a record, unless the path leads to another file by now.
+    /// Removes an empty journal, unless the path leads to another file by now. With `tables`, which must not be without
+    /// a journal, removes it only if this process created it.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn discard(self) -> Result<()> {
+    pub(crate) fn remove_if_empty(self, tables: bool) -> Result<()> {
         let named = self.file.is_named(NAME).map_err(Error::io("reading the state of", &self.path))?;
-        if self.last.is_none() && named && !self.has_rest()? {
+        if self.last.is_none() && named && (self.is_new || !tables) && !self.has_rest()? {
             self.dir.remove(NAME).map_err(Error::io("removing", &self.path))?;
         }
         Ok(())
@@ -235,7 +238,7 @@ impl Journal {
         let io = |action: &'static str| Error::io(action, &self.path);
         let replaced = |what: String| Err(Error::Replaced { path: self.path.clone(), what });
         if !self.file.is_named(NAME).map_err(io("reading the state of"))? {
-            return replaced("its path now leads to another file".into());
+            return replaced("its path leads to another file now, or to none".into());
         }
         let length = self.file.length().map_err(io("reading the state of"))?;
         if length != self.end {

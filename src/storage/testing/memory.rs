@@ -3,9 +3,9 @@
 //! Every file has the bytes that a process sees, the bytes that are durable, and the changes between the two, in order.
 //! Names are durable separately from the files, by a sync of the directory only. [`Memory::image`] is a possible disk
 //! after a power cut: each unsynced write is lost, kept, or kept in any subset of its sectors or bytes; each unsynced
-//! change of length is lost or kept; of the unsynced changes of names a first part is kept, each of them whole. This
-//! includes everything that real disks may leave, and more (overlapping writes may survive in combinations that no disk
-//! leaves).
+//! change of length is lost or kept; of the unsynced changes of names the first ones survive, any number of them, and
+//! none is applied in part. This includes everything that real disks may leave, and more (overlapping writes may
+//! survive in combinations that no disk leaves).
 
 use crate::storage::{Bytes, Handle, Mode, Storage};
 use crate::theory::nimber::index;
@@ -274,9 +274,6 @@ impl Storage for Memory {
                 inode
             }
         };
-        if mode == Mode::Empty && !disk.inodes[inode].content.is_empty() {
-            disk.inode(inode).change(Change::Length(0));
-        }
         Ok(Box::new(Opened { disk: Arc::clone(&self.disk), inode, locks: Mutex::new(false) }))
     }
 
@@ -383,7 +380,7 @@ impl Handle for Opened {
     }
 
     fn is_named(&self, name: &str) -> Result<bool> {
-        Ok(self.disk().find(name)? == self.inode)
+        Ok(self.disk().find(name).is_ok_and(|inode| inode == self.inode))
     }
 
     fn punch(&self, at: u64, length: u64) -> Result<()> {
