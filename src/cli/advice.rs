@@ -197,6 +197,11 @@ fn in_a_survey(remedy: &Remedy) -> Option<String> {
         Remedy::SurveyDirectory => "name a directory that 'grundy survey' or 'grundy units … --in DIR' wrote".into(),
         Remedy::DivideList => "divide the list".into(),
         Remedy::DirectoryForShard { shard } => format!("choose another directory for shard {shard}"),
+        Remedy::MoveRecord => "move it to another directory, or choose another directory for the survey".into(),
+        Remedy::RaiseLimit { seconds: Some(seconds) } => {
+            format!("use --time-limit {seconds} or more, or another directory")
+        }
+        Remedy::RaiseLimit { seconds: None } => "omit --time-limit, or choose another directory".into(),
         Remedy::RaiseTo { to } => format!("use --to {to} or more, or another directory"),
         _ => return None,
     })

@@ -72,6 +72,7 @@ pub(crate) fn merge(args: &Args) -> Result<ExitCode> {
         let dir = dir.display();
         complain!("grundy: warning: {dir}: no plan (survey.plan), so merge cannot tell whether records are missing");
     }
+    collection.uneven().iter().for_each(|line| complain!("grundy: warning: {line}"));
     let missing = collection.missing();
     if missing.games > 0 {
         list_records(&missing, args.partial);

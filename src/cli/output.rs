@@ -141,12 +141,15 @@ pub(crate) fn refuse_run_directory(dir: &Path) -> Result<()> {
 /// Checks that a command can write a directory of files to `dir`.
 ///
 /// # Errors
-/// If `dir` is a file or a run directory.
+/// If `dir` is `-`, a file, or a run directory, or lies in a run directory.
 pub(crate) fn refuse_unsuitable_directory(dir: &Path) -> Result<()> {
+    if dir == Path::new("-") {
+        bail!("'-' means stdout, but this command writes a directory; name one ('./-' is one with this name)");
+    }
     if dir.metadata().is_ok_and(|there| !there.is_dir()) {
         bail!("{}: not a directory; choose an empty directory or a new one", dir.display());
     }
-    refuse_run_directory(dir)
+    dir.ancestors().try_for_each(refuse_run_directory)
 }
 
 /// The destination of a result.

@@ -5,7 +5,7 @@ use super::deadline::Deadline;
 use super::input::{called, read_text};
 use super::layout::{counted, fitted};
 use super::number;
-use super::progress::Meter;
+use super::progress::{GAMES, Meter};
 use super::signals::stop_flag;
 use super::source::printable;
 use super::{Compute, Usage};
@@ -155,7 +155,7 @@ pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
         let [count, of, to] = [done as u64, games, args.to].map(HumanCount);
         let (dir, method, threads) = (printable(&args.output), method.name(), counted(threads as u64, "threads"));
         meter.introduce(format!("survey {dir}: {count} of {of} games done, {to} values each ({method}, {threads})"));
-        meter.begin_counting("games", "survey", done as u64, Some(games));
+        meter.begin_counting(GAMES, "survey", done as u64, Some(games));
     });
     meter.end();
     let outcome = outcome?;
@@ -165,24 +165,31 @@ pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
         super::output::refuse_foreign(&args.output.join(name))?;
         super::output::whole_file(&args.output.join(name), |out| Ok(out.write_all(text.as_bytes())?))?;
     }
-    let (dir, new) = (args.output.display(), outcome.completed);
+    let (dir, new) = (args.output.display(), HumanCount(outcome.completed as u64));
     let printed = super::output::print(|out| {
         if args.json {
             return Ok(out.write_all(Format::Jsonl.text(records.values())?.as_bytes())?);
         }
-        let done = counted(records.len() as u64, "games");
-        let games = if outcome.stopped { format!("stopped after {done} of {}", HumanCount(games)) } else { done };
+        let done = (outcome.found + outcome.completed) as u64;
+        let mut games = if done < games {
+            format!("{} of {}", HumanCount(done), counted(games, "games"))
+        } else {
+            counted(games, "games")
+        };
+        if outcome.stopped {
+            games = format!("stopped after {games}");
+        }
         let text =
-            format!("{dir}: {games}, {new} of them new; {}; tables: survey.md and survey.csv\n", result(&records));
+            format!("{dir}: {games}, {new} of them new; {}; tables: survey.md and survey.csv\n", tally(&records));
         Ok(out.write_all(fitted(&text).as_bytes())?)
     });
     warn_of_limited(records.values());
-    let status = ending(&outcome);
+    let status = report_ending(&outcome);
     printed.map(|()| status)
 }
 
 /// The numbers of games by the result of their search.
-fn result(records: &BTreeMap<(bool, String), Record>) -> String {
+fn tally(records: &BTreeMap<(bool, String), Record>) -> String {
     let of = |status| records.values().filter(move |record| record.status == status);
     let [observed, none] = [Status::Observed, Status::None].map(|status| HumanCount(of(status).count() as u64));
     let mut text = format!("{} proved", counted(of(Status::Proved).count() as u64, "periods"));
@@ -196,12 +203,16 @@ fn result(records: &BTreeMap<(bool, String), Record>) -> String {
 }
 
 /// Reports failures and a stop; returns the exit status.
-fn ending(outcome: &Outcome) -> ExitCode {
+fn report_ending(outcome: &Outcome) -> ExitCode {
     for Failure { games, error, .. } in &outcome.failed {
         super::complain!("grundy: error: {}: {}", games.join(", "), message(error));
     }
     if outcome.stopped {
-        super::complain!("stopped; the same command continues with the missing games");
+        let saved = match outcome.saved {
+            0 => String::new(),
+            count => format!(" and the saved values of {}", counted(count as u64, "sequences")),
+        };
+        super::complain!("stopped; the same command continues with the missing games{saved}");
     }
     let is_damage = |failure: &Failure| failure.error.kind() == Kind::Damage;
     match outcome {

@@ -3,7 +3,7 @@
 use super::advice::message;
 use super::layout::counted;
 use super::number;
-use super::progress::Meter;
+use super::progress::{GAMES, Meter};
 use super::signals::stop_flag;
 use super::survey::games_of;
 use super::{KernelChoice, Usage, complain};
@@ -246,7 +246,7 @@ pub(crate) fn unit(args: &UnitArgs, quiet: bool) -> Result<ExitCode> {
     let request = Request { method: args.kernel.method()?, threads, run: args.run.as_deref() };
     let performed = units::perform(name, &args.dir, request, &stop, |done, all| {
         if !begun.swap(true, Ordering::Relaxed) {
-            let what = if name.starts_with("verify-") { "values" } else { "games" };
+            let what = if name.starts_with("verify-") { "values" } else { GAMES };
             meter.begin_counting(what, "unit", done, Some(all));
         }
         meter.at(done);

@@ -108,6 +108,20 @@ pub enum SurveyReason {
         /// The requested shard and survey.
         expected: String,
     },
+    /// The directory has a record of a game that is none of the survey.
+    #[error("the directory has the file '{name}', which belongs to no game of this survey")]
+    OtherGame {
+        /// The name of the record, with characters escaped.
+        name: String,
+    },
+    /// The survey examines a game for a longer time than requested.
+    #[error("this survey examines a game {}, and the requested limit is {expected} s", limit(*found))]
+    LongerLimit {
+        /// The time limit of the survey in seconds; `None` without a limit.
+        found: Option<u64>,
+        /// The requested time limit in seconds.
+        expected: u64,
+    },
     /// The survey examines more values of a game than requested.
     #[error("this survey examines up to {found} values of a game, more than {expected}")]
     MoreValues {
@@ -116,6 +130,11 @@ pub enum SurveyReason {
         /// The requested number of values.
         expected: u64,
     },
+}
+
+/// The time limit of a survey in words.
+fn limit(seconds: Option<u64>) -> String {
+    seconds.map_or("without a time limit".into(), |seconds| format!("for up to {seconds} s"))
 }
 
 /// Why a work unit, or its directory, is refused.

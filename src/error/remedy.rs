@@ -170,6 +170,13 @@ pub enum Remedy {
         /// Number of values that the survey examines.
         to: u64,
     },
+    /// Examine each game for at least this time, or choose another directory.
+    RaiseLimit {
+        /// The time limit of the survey in seconds; `None` without a limit.
+        seconds: Option<u64>,
+    },
+    /// Move the record to another directory, or choose another directory for the survey.
+    MoveRecord,
 }
 
 impl Remedy {
@@ -262,6 +269,8 @@ pub(super) fn of_survey(why: &SurveyReason) -> Remedy {
         SurveyReason::NoSurvey { .. } => Remedy::SurveyDirectory,
         SurveyReason::PlanTooLong { .. } => Remedy::DivideList,
         SurveyReason::OtherSurvey { expected, .. } => Remedy::DirectoryForShard { shard: expected.clone() },
+        SurveyReason::OtherGame { .. } => Remedy::MoveRecord,
+        SurveyReason::LongerLimit { found, .. } => Remedy::RaiseLimit { seconds: *found },
         SurveyReason::MoreValues { found, .. } => Remedy::RaiseTo { to: *found },
     }
 }

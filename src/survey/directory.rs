@@ -2,7 +2,7 @@
 
 use super::contradiction;
 use super::plan::{self, Collection, Plan};
-use super::record::{EXTENSION, Order, Record, file_name, further, order, printable};
+use super::record::{EXTENSION, Order, Record, file_name, further, is_record_name, order, printable};
 use super::surveyor::Records;
 use crate::error::{Damage, Error, Result, SurveyReason};
 use crate::period::Status;
@@ -61,13 +61,15 @@ pub(super) fn open(plan: Plan, dir: &Path) -> Result<(Dir, File, Plan)> {
     }
     let before = Plan::read(&dir)?;
     let plan = plan.continues(before.as_ref(), &dir)?;
+    plan.refuse_others(&dir)?;
     if before.as_ref() != Some(&plan) {
         plan.write(&dir)?;
     }
     Ok((dir, lock, plan))
 }
 
-/// Refuses a directory that has files but neither a plan nor a lock file nor a record of a survey.
+/// Refuses a directory that has files but neither a plan nor a record of a survey, unless a lock file is all it has:
+/// that of a survey that was stopped before it wrote its plan.
 fn refuse_foreign(dir: &Dir) -> Result<()> {
     let reading = || Error::io("reading the names in", dir.path());
     let entries = match std::fs::read_dir(dir.path()) {
@@ -82,8 +84,11 @@ fn refuse_foreign(dir: &Dir) -> Result<()> {
         let name = name.to_string_lossy();
         // A survey's lock file is empty.
         let lock = name == LOCK && matches!(dir.length(LOCK), Ok(Some(0)));
-        if lock || name == plan::NAME || (name.ends_with(".json") && is_record(&name)) {
+        if name == plan::NAME || (is_record_name(&name) && is_record(&name)) {
             return Ok(());
+        }
+        if lock {
+            continue;
         }
         let first = foreign.get_or_insert_with(|| name.to_string());
         if *name < **first {
@@ -108,7 +113,7 @@ pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
     for &path in dirs {
         let dir = Dir::at(path);
         let mut names = dir.names().map_err(Error::io("reading the names in", path))?;
-        names.retain(|name| name.ends_with(".json"));
+        names.retain(|name| is_record_name(name));
         names.sort_unstable();
         count += names.len();
         if count > MAX_RECORDS {
@@ -145,14 +150,18 @@ fn furthest(records: Vec<(&Path, Record)>) -> Option<Record> {
 /// Reads the records and plans of the given directories.
 ///
 /// # Errors
-/// As [`read`]; [`Error::Survey`] for a directory with neither a plan nor records.
+/// As [`read`]; [`Error::Survey`] for a directory with neither a plan nor records, or with the record of a game that
+/// its plan does not have.
 pub fn collect(dirs: &[&Path]) -> Result<Collection> {
     let mut collection = Collection { records: read(dirs)?, ..Collection::default() };
     for &path in dirs {
         let dir = Dir::at(path);
         match Plan::read(&dir)? {
-            Some(plan) => collection.plans.push((path.into(), plan)),
-            None if dir.names().is_ok_and(|names| names.iter().any(|name| name.ends_with(".json"))) => {
+            Some(plan) => {
+                plan.refuse_others(&dir)?;
+                collection.plans.push((path.into(), plan));
+            }
+            None if dir.names().is_ok_and(|names| names.iter().any(|name| is_record_name(name))) => {
                 collection.unplanned.push(path.into());
             }
             None => {

@@ -119,9 +119,10 @@ impl Examination {
         }
     }
 
-    /// The number of values to examine, as far as the values so far tell. A game with splits but without a sparse space
-    /// is examined to an eighth, at least to [`ALL_PAIRS`], and one whose observed period needs no more than four times
-    /// the values for a proof, to that number.
+    /// The number of values to examine, as far as the values so far tell. A game whose observed period can be proved
+    /// with at most [`PROOF_FACTOR`] times `to` values is examined to the number that the proof needs. Another game
+    /// with splits but without a sparse space is examined to an eighth of `to`, at least to [`ALL_PAIRS`], and never
+    /// less far than it is now.
     fn limit(&self) -> u64 {
         let to = self.extent.to;
         let needs_pairs = self.search.space() == SparseSpace::NONE && self.rule.has_splits();

@@ -9,9 +9,9 @@
 //!
 //! Games that have the same sequence by a theorem ([`crate::theory::standard_form`]) form a family. Its values are
 //! computed once; each of its games is searched and judged by its own rule. All families are examined a little way
-//! first, which is enough for most periodic games; then the others follow, those with the shortest estimated time
-//! first. So a hard game delays none that is easier. Several families are examined in parallel, each on one thread, or
-//! on more threads if there are fewer families than threads.
+//! first, which is enough for most periodic games; then the others follow, first those whose next 2^14 values are
+//! estimated to take the shortest time. So a hard game delays none that is easier. Several families are examined in
+//! parallel, each on one thread, or on more threads if there are fewer families than threads.
 //!
 //! The result is one file per game, `CODE.json`, written whole or not at all, so a survey that was stopped continues
 //! with the games that have none. The values of families that take long are saved every ten minutes and when the survey
@@ -135,6 +135,8 @@ pub struct Outcome {
     pub found: usize,
     /// Number of records written by this call.
     pub completed: usize,
+    /// Number of sequences whose values are saved, so that another call continues with them.
+    pub saved: usize,
     /// Whether `stop` ended the survey.
     pub stopped: bool,
     /// The games that could not be examined.
@@ -183,8 +185,9 @@ pub struct Means {
 ///
 /// # Errors
 /// Errors of reading and writing records; [`Error::Survey`] when the directory has other files or the plan of another
-/// survey, [`Error::Locked`] when another process writes there; the lock is held until the outcome is dropped. Records
-/// written before an error remain. A game that cannot be examined is not an error; it is listed in [`Outcome::failed`].
+/// survey or its records, [`Error::Locked`] when another process writes there; the lock is held until the outcome is
+/// dropped. Records written before an error remain. A game that cannot be examined is not an error; it is listed in
+/// [`Outcome::failed`].
 ///
 /// # Panics
 /// If [`Plan::new`] or [`Plan::parse`] would refuse the plan.
@@ -218,5 +221,6 @@ pub fn survey(
     let (completed, failed) = surveyor.results();
     let games_failed: usize = failed.iter().map(|failure| failure.games.len()).sum();
     let stopped = found + completed + games_failed < of;
-    Ok(Outcome { found, completed, stopped, failed, _lock: Some(lock) })
+    let saved = saved::count(&dir)?;
+    Ok(Outcome { found, completed, saved, stopped, failed, _lock: Some(lock) })
 }

@@ -9,7 +9,7 @@
 use super::codes;
 use super::examination::Extent;
 use super::families::representative;
-use super::record::{Order, Record, is_program, order, printable};
+use super::record::{EXTENSION, Order, Record, file_name, is_program, is_record_name, order, printable};
 use crate::error::{Damage, Error, Result, SurveyReason};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
@@ -189,6 +189,24 @@ impl Plan {
         u64::from_le_bytes(first) % self.shards
     }
 
+    /// Checks that each record in the directory is that of a game of the whole survey.
+    ///
+    /// # Errors
+    /// [`Error::Survey`] for another record.
+    pub(super) fn refuse_others(&self, dir: &Dir) -> Result<()> {
+        let mut names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
+        let of_game: BTreeSet<String> = self.all().iter().map(|rule| file_name(rule, EXTENSION)).collect();
+        names.retain(|name| is_record_name(name) && !of_game.contains(name));
+        names.sort_unstable();
+        match names.first() {
+            Some(name) => {
+                let why = SurveyReason::OtherGame { name: printable(name) };
+                Err(Error::Survey { path: dir.path().into(), why })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// How far each game is examined.
     pub(super) fn extent(&self) -> Extent {
         Extent { to: self.to, time_limit: self.time_limit.map(Duration::from_secs) }
@@ -207,7 +225,8 @@ impl Plan {
     /// Compares this plan with the one stored in the directory, and returns the plan that is valid from now on.
     ///
     /// # Errors
-    /// [`Error::Survey`] when the stored plan is that of another survey or shard, or has a greater `to`.
+    /// [`Error::Survey`] when the stored plan is that of another survey or shard, or has a greater `to` or a longer
+    /// time limit.
     pub(super) fn continues(self, there: Option<&Plan>, dir: &Dir) -> Result<Plan> {
         let Some(there) = there else { return Ok(self) };
         let plan = Plan { sharding: there.sharding, ..self };
@@ -219,6 +238,11 @@ impl Plan {
         }
         if plan.to < there.to {
             return refuse(SurveyReason::MoreValues { found: there.to, expected: plan.to });
+        }
+        if let Some(expected) = plan.time_limit
+            && there.time_limit.is_none_or(|found| found > expected)
+        {
+            return refuse(SurveyReason::LongerLimit { found: there.time_limit, expected });
         }
         Ok(plan)
     }
@@ -315,6 +339,22 @@ impl Collection {
         }
         let lines = shards.into_iter().chain(games.into_values()).collect();
         Missing { expected: expected.len(), games: absent.len(), lines }
+    }
+
+    /// Returns a line for each survey whose plans examine games to different extents.
+    #[must_use]
+    pub fn uneven(&self) -> Vec<String> {
+        let extent = |plan: &Plan| {
+            let limit = plan.time_limit.map_or(String::new(), |limit| format!(" within {limit} s"));
+            format!("{} values{limit}", plan.to)
+        };
+        let is_uneven =
+            |survey: &&Vec<(&PathBuf, &Plan)>| survey.iter().any(|(_, plan)| extent(plan) != extent(survey[0].1));
+        let line = |survey: &Vec<(&PathBuf, &Plan)>| {
+            let each = survey.iter().map(|(path, plan)| format!("{} ({})", extent(plan), path.display()));
+            format!("the directories examine games to different extents: {}", each.collect::<Vec<String>>().join(", "))
+        };
+        self.surveys().iter().filter(is_uneven).map(line).collect()
     }
 
     /// Returns the plans, grouped by survey.

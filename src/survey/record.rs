@@ -7,6 +7,7 @@ use crate::solver::SparseSpace;
 use crate::table::digest::{Digest, DigestChain};
 use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::time::Duration;
 
 /// Value of the field `format` of a record.
@@ -222,6 +223,11 @@ pub(super) fn nim(to: u64) -> Record {
         checked_through: values.len() as u64,
         digest: chain.digest().to_string(),
     }
+}
+
+/// Whether a file of a survey with this name is a record.
+pub(super) fn is_record_name(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == EXTENSION)
 }
 
 /// Returns the name of a game's file.

@@ -18,7 +18,7 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Extension of the file.
 const EXTENSION: &str = "values";
@@ -55,6 +55,13 @@ pub(super) struct Saved<V> {
 /// The name of the file of a game's family.
 fn name(game: &Rule) -> String {
     file_name(&representative(game).rule, EXTENSION)
+}
+
+/// Number of files of saved values in a directory.
+pub(super) fn count(dir: &Dir) -> Result<usize> {
+    let names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
+    let is_one = |name: &&String| Path::new(name).extension().is_some_and(|extension| extension == EXTENSION);
+    Ok(names.iter().filter(is_one).count())
 }
 
 /// The file of a game's family, for messages.
@@ -127,7 +134,10 @@ fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, Stri
     if values.len() as u64 != head.count || rest.len() != 2 * index(head.count) {
         return Err("the number of values is not the one of the first line".into());
     }
-    if !head.seconds.is_valid() || digest(&values) != head.digest {
+    if !head.seconds.is_valid() {
+        return Err("the computing times of the first line are not times".into());
+    }
+    if digest(&values) != head.digest {
         return Err("the values do not have the digest of the first line".into());
     }
     // A standard form has a move from 1. So the first value that is not 0 follows the shift, and differs from that of

@@ -305,12 +305,67 @@ fn foreign_files_are_not_overwritten() {
     let before = entries(&home.path("run"));
     home.fails(1, "-q survey --digits 1 --to 100 -o run", &["is a run directory"]);
     assert_eq!(entries(&home.path("run")), before);
+    // An empty file 'lock' does not make a survey of a directory.
+    std::fs::create_dir(home.path("locked")).unwrap();
+    std::fs::write(home.path("locked/lock"), "").unwrap();
+    std::fs::write(home.path("locked/survey.csv"), "mine").unwrap();
+    home.fails(1, "-q survey --digits 1 --to 100 -o locked", &["survey.csv", "empty or a new"]);
+    assert_eq!(home.read("locked/survey.csv"), "mine");
+    for inside in ["run/sub", "run/sub/survey"] {
+        home.fails(1, &format!("-q survey --digits 1 --to 100 -o {inside}"), &["is a run directory"]);
+        assert!(!home.path("run/sub").exists());
+    }
+    home.fails(1, "-q survey --digits 1 --to 100 -o -", &["means stdout"]);
     // An empty directory, and one whose survey was stopped before its first record.
     std::fs::create_dir(home.path("empty")).unwrap();
     home.well("-q survey --digits 1 --to 100 -o empty");
     std::fs::create_dir(home.path("begun")).unwrap();
     std::fs::write(home.path("begun/lock"), "").unwrap();
     home.well("-q survey --digits 1 --to 100 -o begun");
+}
+
+#[test]
+fn records_of_other_games_are_no_part_of_a_survey() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "kayles\n0.6\n").unwrap();
+    std::fs::write(home.path("others"), "0.75\n").unwrap();
+    home.well("-q survey others --to 500 -o other");
+    home.well("-q survey games --to 500 -o out");
+    std::fs::copy(home.path("other/0.75.json"), home.path("out/0.75.json")).unwrap();
+    let before = entries(&home.path("out"));
+    for line in ["-q survey games --to 500 -o out", "merge out"] {
+        home.fails(1, line, &["0.75.json", "belongs to no game of this survey", "move it"]);
+        assert_eq!(entries(&home.path("out")), before, "{line}");
+    }
+    // Without its plan, the directory is still not that of a survey of other games.
+    std::fs::remove_file(home.path("out/0.75.json")).unwrap();
+    std::fs::remove_file(home.path("out/survey.plan")).unwrap();
+    home.fails(1, "-q survey others --to 500 -o out", &["0.6.json", "belongs to no game of this survey"]);
+    assert!(!home.path("out/survey.plan").exists());
+}
+
+#[test]
+fn a_survey_is_not_continued_with_a_shorter_time_limit() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "kayles\n").unwrap();
+    let survey = "-q survey games --to 500 -o out";
+    home.well(&format!("{survey} --time-limit 10"));
+    home.fails(1, &format!("{survey} --time-limit 9"), &["for up to 10 s", "--time-limit 10 or more"]);
+    home.well(&format!("{survey} --time-limit 11"));
+    home.well(survey);
+    home.fails(1, &format!("{survey} --time-limit 11"), &["without a time limit", "omit --time-limit"]);
+}
+
+#[test]
+fn merge_warns_of_shards_that_are_examined_to_different_extents() {
+    let home = Home::new();
+    for (shard, to) in [(0, 300), (1, 200)] {
+        home.well(&format!("-q survey --digits 2 --to {to} --shard {shard}/2 -o s{shard}"));
+    }
+    let (_, warning) = both(&home, "merge s0 s1");
+    assert!(warning.contains("300 values (s0), 200 values (s1)"), "{warning}");
+    home.well("-q survey --digits 2 --to 300 --shard 1/2 -o s1");
+    assert_eq!(both(&home, "merge s0 s1").1, "");
 }
 
 #[test]
@@ -442,6 +497,7 @@ fn time_limit_ends_hard_games_and_a_longer_one_continues_them() {
     home.fails(4, "merge out", &["2 of 3 results are missing", "0.244: ended by a shorter time limit"]);
     change(&home, "out/survey.plan", "out/survey.plan", &[("time_limit", Value::Null)]);
     home.fails(4, "merge out", &["2 of 3 results are missing"]);
+    change(&home, "out/survey.plan", "out/survey.plan", &[("time_limit", json!(1))]);
     let (_, note) = both(&home, "-q survey games --to 2^22 --time-limit 3 -o out");
     assert!(note.contains("time limit: 2"), "{note}");
     assert_eq!(home.object("out/0.244.json")["time_limit"], json!(3));
@@ -599,7 +655,7 @@ fn survey_keeps_the_longest_search_and_refuses_a_foreign_file() {
     assert_eq!(survey("2000", "other").0, 0);
     std::fs::write(home.path().join("other/notes.json"), "{}").unwrap();
     let (status, _, stderr) = survey("2000", "other");
-    assert!(status == 3 && stderr.contains("notes.json"), "{stderr}");
+    assert!(status == 1 && stderr.contains("notes.json"), "{stderr}");
 }
 
 /// A link in the directory would lead to a file that the user did not name.

@@ -18,6 +18,9 @@ const BAR: (usize, usize) = (10, 30);
 /// Minimum and maximum number of characters of a name before it is cut.
 const NAME: (usize, usize) = (8, 32);
 
+/// The unit of a survey. Its games take very different times, and the easiest come first, so the time left is unknown.
+pub(crate) const GAMES: &str = "games";
+
 /// Time until the time left is estimated: work often begins slowly.
 const SETTLED: Duration = Duration::from_secs(3);
 
@@ -124,10 +127,12 @@ impl State<'_> {
         })
     }
 
-    /// The time that is left, or the date of the end if that is more than a day away. Without a known end, the time
-    /// since the beginning.
+    /// The time that is left, or the date of the end if that is more than a day away. Without a known end, and for
+    /// [`GAMES`], the time since the beginning.
     fn end(&self) -> Option<String> {
-        let Some(to) = self.to else { return Some(format!("{} so far", span(self.elapsed.as_secs_f64()))) };
+        let Some(to) = self.to.filter(|_| self.unit != GAMES) else {
+            return Some(format!("{} so far", span(self.elapsed.as_secs_f64())));
+        };
         let seconds = to.saturating_sub(self.at) as f64 / self.rate.filter(|_| self.elapsed >= SETTLED)?;
         let at_most = if self.is_limited { "≤ " } else { "" };
         if seconds < DAY {

@@ -8,7 +8,7 @@
 
 mod line;
 
-pub(crate) use line::local;
+pub(crate) use line::{GAMES, local};
 
 use super::layout::{self, counted, size};
 use super::signals;

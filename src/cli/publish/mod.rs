@@ -79,7 +79,6 @@ pub(crate) fn publish(args: &Args, quiet: bool) -> Result<()> {
     let dir = &args.output;
     output::refuse_unsuitable_directory(dir)?;
     refuse_occupied(dir)?;
-    dir.ancestors().skip(1).try_for_each(output::refuse_run_directory)?;
     let run_directory = source::run_directory(&args.run)?;
     refuse_unpublishable(run_directory)?;
     let run = values::open(run_directory, true, quiet)?;
