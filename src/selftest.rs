@@ -39,8 +39,9 @@ pub struct Check {
     pub time: Duration,
 }
 
-/// Runs all checks, and calls `each` with the result of every one. Returns whether all passed.
-pub fn run(mut each: impl FnMut(&Check)) -> bool {
+/// Runs the checks in order, and calls `each` with the result of every one, until `each` returns false. Returns whether
+/// all these passed.
+pub fn run(mut each: impl FnMut(&Check) -> bool) -> bool {
     let mut passed = true;
     for (name, test) in checks() {
         let begun = Instant::now();
@@ -52,7 +53,9 @@ pub fn run(mut each: impl FnMut(&Check)) -> bool {
             Err(Failure::Hindered(said)) => (Err(said), true),
         };
         passed &= outcome.is_ok();
-        each(&Check { name, outcome, is_hindered, time: begun.elapsed() });
+        if !each(&Check { name, outcome, is_hindered, time: begun.elapsed() }) {
+            break;
+        }
     }
     passed
 }

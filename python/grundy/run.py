@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
@@ -77,9 +78,14 @@ class Run:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        if not os.path.isdir(self.path):
-            what = "not a directory" if os.path.exists(self.path) else "no such directory"
-            raise RunError(f"{self.path!r}: {what}; give the directory of a run")
+        try:
+            is_directory = stat.S_ISDIR(os.stat(self.path).st_mode)
+        except OSError as error:
+            missing = isinstance(error, FileNotFoundError)
+            what = "no such directory" if missing else error.strerror
+            raise RunError(f"{self.path!r}: {what}; give the directory of a run") from None
+        if not is_directory:
+            raise RunError(f"{self.path!r}: not a directory; give the directory of a run")
         self._journal = Journal(os.path.join(self.path, "journal.jsonl"))
         self.last_record: Record = self._journal.opened
         self.game: str = self.last_record["game"]

@@ -849,6 +849,14 @@ def test_advice_of_the_program_becomes_advice_on_the_range(tmp_path, capsys):
         assert (status, said) == (1, f"plot: computing 'kayles': {advice}\n")
 
 
+def test_a_long_computation_is_announced(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(source, "SILENT", 0.01)
+    program = pretended(tmp_path, "sleep 0.5; exit 1")
+    argv = ["values", "kayles", "--range", "0..90", "--program", program]
+    _, _, said = plot(capsys, *argv, "-o", tmp_path / "x.png")
+    assert said.startswith("computing ") and " values of kayles …\n" in said
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_signal_ends_the_program_and_removes_its_files(tmp_path, name):
     started = tmp_path / "started"

@@ -28,9 +28,12 @@ pub(super) fn chain(error: &anyhow::Error) -> String {
 /// Parses the name of a game in an argument; the error ends with the advice that belongs to it.
 pub(super) fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error| {
-        if Path::new(text).is_dir() {
-            let run = run(None, Path::new(text));
-            return format!("'{text}' is a directory, and a game is expected; '{run}' resumes the run in a directory");
+        let dir = Path::new(text);
+        if dir.is_dir() {
+            let what = format!("'{text}' is a directory, and a game is expected");
+            let is_run = dir.join(grundy::checkpoint::journal::NAME).exists();
+            let advice = format!("; 'grundy status {}' states the game of the run", quoted_path(dir));
+            return if is_run { what + &advice } else { what };
         }
         message(&error)
     })

@@ -15,7 +15,9 @@ const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 /// Arguments of `grundy graph`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: grundy graph game.dot\n         \
+#[command(
+    override_usage = "grundy graph [OPTIONS] <FILE>... [--sum <VERTEX>...]",
+    after_help = "Example: grundy graph game.dot\n         \
                         grundy graph heap.txt heap.txt --sum 3 5\n\n\
                         A file is in DOT (digraph, '->', sets; attributes are ignored; no subgraphs), or each line \
                         is a move 'a b', a chain of moves 'a -> b -> c', or a vertex 'a'; # begins a comment. The \
@@ -25,7 +27,8 @@ const MAX_TEXT_BYTES: u64 = 256 << 20;
                         vertex -> vertex'.\n\n\
                         --json: {\"graphs\":[{\"file\",\"vertices\":[{\"vertex\",\"outcome\",\"value\"}]}], \
                         \"sum\":{\"position\",\"outcome\",\"value\",\"moves\":[{\"game\",\"from\",\"to\"}]}}; sum is \
-                        null without --sum, games are numbered from 1.")]
+                        null without --sum, games are numbered from 1."
+)]
 pub(crate) struct Args {
     /// Files with one graph each, of at most 256 MiB, 2^21 vertices and 2^22 edges; '-' is standard input.
     #[arg(required = true, value_name = "FILE")]

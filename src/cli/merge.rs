@@ -1,6 +1,7 @@
 //! `grundy merge`: combine the records of surveys into a table, or the results of units.
 
 use super::layout::{counted, fitted};
+use super::progress::note;
 use super::source::printable;
 use super::survey::Format;
 use super::{Usage, complain};
@@ -197,7 +198,13 @@ fn list_units(joined: &Joined, partial: bool) {
 /// Writes the table or the verdict to the file of `-o`, or to stdout.
 fn write(text: &str, args: &Args) -> Result<()> {
     match &args.output {
-        Some(path) => super::output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?)),
+        Some(path) => {
+            super::output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?))?;
+            if path != Path::new("-") {
+                note(&format!("wrote {}", printable(path)));
+            }
+            Ok(())
+        }
         None => super::output::print(|out| Ok(out.write_all(text.as_bytes())?)),
     }
 }

@@ -74,8 +74,8 @@ pub(crate) struct Cli {
     /// Show only results, warnings and errors: no progress, no log.
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// Without a terminal, write a line of progress every DURATION, such as 30s, 10m or 1h [default: after 30 s, 1 min,
-    /// 5 min, then every 15 min].
+    /// Without a terminal, write a line of progress every DURATION, such as 30s, 10m or 1h [default: after 30 s, then
+    /// 1, 5 and 15 min later, then every 15 min].
     #[arg(long, global = true, value_name = "DURATION", value_parser = duration::duration)]
     log_every: Option<std::time::Duration>,
     /// Colour of texts; 'auto' is colour on a terminal, unless NO_COLOR or CLICOLOR=0 is set.
@@ -294,7 +294,7 @@ fn why_unknown(argument: &str) -> Option<&'static str> {
         return Some("a number or a range follows its option, as in --to 1e6 or --range 0..20; see --help");
     }
     let is_number = argument.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit());
-    is_number.then_some("numbers must not be negative, and ranges are written as 0..20 (0 to 19)")
+    is_number.then_some("numbers must not be negative here (ranges are written as 0..20)")
 }
 
 /// Prints an error, with the advice that belongs to it.

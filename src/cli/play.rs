@@ -61,6 +61,10 @@ pub(crate) struct Args {
 /// Parses the arguments into heaps: for each, the game as it was typed, and the size.
 fn heaps(position: &[String]) -> Result<Vec<(&str, u64)>> {
     let bad = |why: String| anyhow::Error::from(Usage(why));
+    if position.len() > 1 && position.iter().all(|text| text.bytes().all(|c| c.is_ascii_digit())) {
+        let heaps = position.join(" ");
+        return Err(bad(format!("the game is missing before {heaps}; heaps of Nim are 'grundy play nim {heaps}'")));
+    }
     if let [game, sizes @ ..] = position
         && let Some(first) = sizes.first()
         && (number::number(first).is_ok() || !first.contains(':'))
@@ -169,8 +173,10 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Compon
             let too_many = || {
                 Usage(format!(
                     "heap {largest}: the position needs more values than are computed in memory (at most 2^28 over all \
-                     games); compute them with 'grundy run {} --to {count} --dir DIR' and give the heap as DIR:{largest}",
-                    super::advice::quoted(rule.name())
+                     games); if its period is proved, 'grundy values {game} {largest}' prints the value; otherwise \
+                     compute the values with 'grundy run {game} --to {count} --dir DIR' and give the heap as \
+                     DIR:{largest}",
+                    game = super::advice::quoted(rule.name())
                 ))
             };
             room = room.checked_sub(count).ok_or_else(too_many)?;

@@ -2,8 +2,10 @@
 
 use super::layout::fitted_after;
 use super::progress::Meter;
+use super::signals::stop_flag;
 use anyhow::Result;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 /// Arguments of `grundy selftest`.
 #[derive(Debug, clap::Args)]
@@ -22,6 +24,7 @@ pub(crate) fn selftest(args: &Args, quiet: bool) -> Result<ExitCode> {
     let mut checks = Vec::new();
     let mut is_wrong = false;
     let mut printed = Ok(());
+    let stop = stop_flag()?;
     let meter = Meter::new(quiet);
     meter.begin_counting("checks", "selftest", 0, Some(grundy::selftest::names().len() as u64));
     let mut done = 0;
@@ -44,9 +47,15 @@ pub(crate) fn selftest(args: &Args, quiet: bool) -> Result<ExitCode> {
             let line = fitted_after(&format!("{word} {seconds:5.1} s  "), &format!("{}: {said}", check.name));
             printed = meter.print_above(|| super::output::print(|out| Ok(writeln!(out, "{line}")?)));
         }
+        !stop.load(Ordering::Relaxed)
     });
     meter.end();
     printed?;
+    let all = grundy::selftest::names().len() as u64;
+    if done < all && stop.load(Ordering::Relaxed) {
+        super::complain!("stopped after {done} of {all} checks");
+        return Ok(ExitCode::from(super::signals::STOPPED));
+    }
     if args.json {
         super::output::print(|out| {
             writeln!(out, "{}", serde_json::json!({ "ok": all_ok, "checks": checks }))?;

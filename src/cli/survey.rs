@@ -2,6 +2,7 @@
 
 use super::advice::message;
 use super::deadline::Deadline;
+use super::duration::duration;
 use super::input::{called, read_text};
 use super::layout::{counted, fitted};
 use super::number;
@@ -40,7 +41,7 @@ const TABLES: [(&str, Format); 2] = [("survey.csv", Format::Csv), ("survey.md", 
                         larger --to or --time-limit, continues a survey; the values of games that take long are \
                         saved every ten minutes and when it is stopped, but a game that --time-limit ended is \
                         computed from the beginning under a longer limit. A directory with other files or another \
-                        survey is refused; exit status 75 means that another process is using the directory.")]
+                        survey is refused. Records and tables have the canonical names that 'grundy info' states. Exit status 75 means that another process is using the directory.")]
 pub(crate) struct Args {
     /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
     #[arg(value_name = "GAMES-FILE", group = "source")]
@@ -59,7 +60,7 @@ pub(crate) struct Args {
     to: u64,
     /// End the search of a game before a step that would exceed this computing time, as estimated from the steps before
     /// [default: no limit].
-    #[arg(long, value_name = "SECONDS", value_parser = number::positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     time_limit: Option<u64>,
     /// Directory for the records; it must be new, empty, or the directory of the same survey.
     #[arg(short, value_name = "DIR")]
@@ -96,6 +97,15 @@ impl Format {
     }
 }
 
+/// Parses a number of seconds, at least 1, or a duration such as `30s` or `10m`.
+fn seconds(text: &str) -> Result<u64, String> {
+    if text.ends_with(|c: char| c.is_ascii_alphabetic()) {
+        let seconds = duration(text)?.as_secs();
+        return if seconds > 0 { Ok(seconds) } else { Err("must be at least 1 second".into()) };
+    }
+    number::positive(text).map_err(|why| format!("{why}; or a duration such as 30s or 10m"))
+}
+
 /// Parses `I/N` with I less than N.
 fn shard(text: &str) -> Result<(u64, u64), String> {
     let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
@@ -107,7 +117,17 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 
 /// Reads the games of a file, one per line: their canonical names without repetitions.
 pub(super) fn games_of(path: &Path) -> Result<Vec<String>> {
-    let text = read_text(path, MAX_LIST_BYTES)?;
+    let text = read_text(path, MAX_LIST_BYTES).map_err(|error| {
+        let is_missing = !path.exists() && path != Path::new("-");
+        match path.to_str().filter(|name| is_missing && name.parse::<Rule>().is_ok()) {
+            Some(game) => Usage(format!(
+                "{game}: no such file; name a file with one game per line, or use 'grundy period {0}' for one game",
+                super::advice::quoted(game)
+            ))
+            .into(),
+            None => error,
+        }
+    })?;
     let path = called(path);
     let (mut games, mut seen) = (Vec::new(), BTreeSet::new());
     // Some editors begin a file with a byte order mark.

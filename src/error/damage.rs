@@ -77,7 +77,7 @@ pub enum Damage {
         expected_escapes: u64,
     },
     /// A file ends before the last unit that the journal describes.
-    #[error("the file ends here, but the journal says that it has {units} entries of {unit} bytes")]
+    #[error("the file ends here, but the journal says that it has {units} entries of {unit} {}", if *unit == 1 { "byte" } else { "bytes" })]
     ShortFile {
         /// Number of values or escapes according to the journal.
         units: u64,

@@ -131,7 +131,16 @@ fn texts_come_from_pipes_and_standard_input_as_well() {
         assert!(text(&from_stdin.stdout).contains(result), "{arguments:?}: {}", text(&from_stdin.stderr));
         assert_eq!(from_fifo.status.code(), Some(0), "{arguments:?}: {}", text(&from_fifo.stderr));
     }
-    let twice = ends(grundy(["graph", "-", "-"]).stdin(Stdio::null()));
+    let graph = home.path().join("graph");
+    std::fs::write(&graph, "a b\n").unwrap();
+    let twice = ends(grundy(["graph", "-", "-"]).stdin(File::open(&graph).unwrap()));
+    // A graph without a vertex, and one whose lines are not separated by blanks.
+    for (text_of_graph, what) in [("# nothing\n", "no vertex"), ("a,b\nb,c\n", "'a,b' is the name of one vertex")] {
+        std::fs::write(&graph, text_of_graph).unwrap();
+        let refused = ends(grundy(["graph", "graph"]).current_dir(home.path()));
+        let stderr = text(&refused.stderr);
+        assert!(refused.status.code() != Some(0) && stderr.contains(what), "{stderr}");
+    }
     assert!(twice.status.code() == Some(1) && text(&twice.stderr).contains("only once"), "{}", text(&twice.stderr));
 }
 

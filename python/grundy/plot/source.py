@@ -6,6 +6,7 @@ import mmap
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ CHUNK = 1 << 18  # values read at a time; fits the caches
 RELEASE = 1 << 26  # values after which the pages of the table are given back
 DEFAULT_VALUES = 1 << 20  # values of a game without --range
 VERSION_SECONDS = 10  # maximum time of `grundy --version`
+SILENT = 2  # seconds after which a computation is announced
 SLOW_VALUES = 1 << 12  # the same if a move leaves three heaps or the code of the game repeats
 LONGEST_NAME = 40  # characters of a name in a title
 NAMES = {
@@ -243,6 +245,22 @@ def _default_values(game: str) -> int:
     return SLOW_VALUES if slow else DEFAULT_VALUES
 
 
+def _run(command: list[str], work: str) -> subprocess.CompletedProcess[bytes]:
+    """Runs a command, and says on stderr what it does if it takes long."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as process:
+        try:
+            try:
+                output = process.communicate(timeout=SILENT)
+            except subprocess.TimeoutExpired:
+                print(f"{work} …", file=sys.stderr)
+                output = process.communicate()
+        except BaseException:  # a signal, too: without the kill, the context manager would wait
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, *output)
+
+
 def _compute(game: str, count: int, beyond: int, path: str, program: str | None) -> None:
     """Computes the first `count + beyond` values of `game` into the run directory `path`."""
     found = program or find_program()
@@ -253,7 +271,7 @@ def _compute(game: str, count: int, beyond: int, path: str, program: str | None)
         )
     command = [found, "run", game, "--to", str(count + beyond), "--dir", path, "--quiet"]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        done = _run(command, f"computing {count + beyond:,} values of {game}")
     except OSError as e:
         raise PlotError(
             f"{found!r}: {e.strerror or e}; give the program with --program PATH"
