@@ -51,6 +51,10 @@ impl Rehash<'_> {
                     continue;
                 }
                 if chain.count() < summary.to {
+                    if chain.count() != summary.from {
+                        // No record states the digest of the values before the discarded ones.
+                        return Ok(Some(VerifiedTable { chain, counted, good }));
+                    }
                     chain = DigestChain::resume(summary.to, summary.digest().unwrap_or_default());
                     counted = counted.and(summary.recount());
                 }

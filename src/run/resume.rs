@@ -228,8 +228,10 @@ impl<'c, 'a> Recovery<'c, 'a> {
         if !verified.counted.agrees(&self.last) {
             return Err(self.journal.last_record_damaged(verified.counted.mismatch_with(&self.last)));
         }
-        if self.end_journal()? {
-            self.append_after_damage()?;
+        if self.journal.is_damaged() {
+            self.continue_after_damage()?;
+        } else {
+            self.end_journal()?;
         }
         if self.repaired > 0 { self.record_repairs() } else { Ok(()) }
     }
@@ -259,32 +261,41 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
     }
 
-    /// Ends the journal at its last good record; what follows was torn off or damaged. Returns whether it was damaged:
-    /// the next record then counts an error.
-    fn end_journal(&mut self) -> Result<bool> {
+    /// Ends the journal at its last good record; what follows was torn off or damaged. The next record counts damage as
+    /// an error.
+    fn end_journal(&mut self) -> Result<()> {
         if let Some(offset) = self.contents.torn {
             let note = format!("the last record of the journal (byte {offset}) broke off and is dropped");
             self.context.observer.note(&note);
         }
-        let Some(name) = self.journal.end_at_good_records()? else { return Ok(false) };
-        let note = format!("the journal was damaged: everything from the damage on is kept in {name}");
-        self.context.observer.note(&note);
-        self.last.errors = self.last.errors.saturating_add(1);
-        Ok(true)
+        if let Some(name) = self.journal.end_at_good_records()? {
+            self.note_damage(&name);
+            self.last.errors = self.last.errors.saturating_add(1);
+        }
+        Ok(())
     }
 
     /// Records that the table agrees with the last record of a damaged journal: the last one after the damage, whose
     /// values are kept then, or the last one before it.
-    fn append_after_damage(&mut self) -> Result<()> {
+    fn continue_after_damage(&mut self) -> Result<()> {
         let found = &self.contents.last;
-        if self.journal.last().is_some_and(|good| good.blake3 == found.blake3) {
-            self.last.event = Event::Rollback;
-            return self.journal.append(self.last.clone());
+        let is_before = self.journal.last().is_some_and(|good| good.blake3 == found.blake3);
+        let kept = found.count;
+        self.last.event = if is_before { Event::Rollback } else { found.event };
+        self.last.errors = self.last.errors.saturating_add(1);
+        if let Some(name) = self.journal.replace_damage(self.last.clone())? {
+            self.note_damage(&name);
         }
-        self.last.event = found.event;
-        let note = format!("the table agrees with the last record after the damage: {} values are kept", found.count);
+        if !is_before {
+            let note = format!("the table agrees with the last record after the damage: {kept} values are kept");
+            self.context.observer.note(&note);
+        }
+        Ok(())
+    }
+
+    fn note_damage(&mut self, name: &str) {
+        let note = format!("the journal was damaged: everything from the damage on is kept in {name}");
         self.context.observer.note(&note);
-        self.journal.append_without_machine(self.last.clone())
     }
 
     /// Drops the points from number `good` on, with those before them to which the run cannot go back.

@@ -217,6 +217,13 @@ fn troubles(
         // The process writes over the holes and over the values after the rollback.
         troubles.push((Process { to: last.count - 3500, every: 6000, ..back }, bad));
     }
+    // A record before the last one is damaged: the run continues from the last one.
+    let damaged = stopped.copy();
+    let mut journal = damaged.get("journal.jsonl").unwrap();
+    let at = random.below((journal.len() - RECORD) as u64) as usize;
+    journal[at] = random.other_byte(journal[at]);
+    damaged.put("journal.jsonl", journal);
+    troubles.push((back, damaged));
     let torn = stopped.copy();
     let mut journal = torn.get("journal.jsonl").unwrap();
     let more = 1 + random.below(RECORD as u64) as usize;

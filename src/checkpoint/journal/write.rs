@@ -120,12 +120,13 @@ impl Journal {
             dir.sync().map_err(Error::io("syncing", dir.path()))?;
         }
         let last = contents.as_ref().map(|c| c.last.clone());
+        // Without the record after the damage, which the journal may never hold.
+        let high_water_mark = contents.as_ref().map_or(Extent::default(), |c| c.high_water_mark);
         if let Some(Altered { offset, .. }) = damage
             && let Some((record, point)) = last_after_damage(&file, &path, offset, last.as_ref())?
         {
             contents = Some(Contents::add_after_damage(contents, record, point));
         }
-        let high_water_mark = contents.as_ref().map_or(Extent::default(), |c| c.high_water_mark);
         let (dir, end) = (dir.clone(), records * RECORD_BYTES);
         Ok((Journal { dir, path, file, is_new, end, last, high_water_mark, damage }, contents))
     }
@@ -164,14 +165,36 @@ impl Journal {
         if !self.has_rest()? {
             return Ok(None);
         }
-        let name = match &self.damage {
-            Some(damage) => Some(copy_aside(&self.dir, &self.file, damage.offset)?),
-            None => None,
-        };
+        let name = self.copy_damage()?;
+        self.truncate()?;
+        Ok(name)
+    }
+
+    /// Copies damage to `quarantine-journal-OFFSET.bin`, and returns the name of this file. Then replaces it by a
+    /// record: writes the record over the damage, and truncates the file after it. A process that is killed in between
+    /// leaves damage after the new record, with the same last record, so nothing is lost. `machine` stays as it is,
+    /// because the record may add values that another process computed.
+    ///
+    /// # Errors
+    /// As for [`Journal::append`].
+    pub(crate) fn replace_damage(&mut self, record: Record) -> Result<Option<String>> {
+        let name = self.copy_damage()?;
+        let (line, record) = self.next(record)?;
+        self.write(&line, record)?;
+        self.truncate()?;
+        Ok(name)
+    }
+
+    fn copy_damage(&self) -> Result<Option<String>> {
+        self.damage.as_ref().map(|damage| copy_aside(&self.dir, &self.file, damage.offset)).transpose()
+    }
+
+    /// Truncates the file to the records that this process knows.
+    fn truncate(&mut self) -> Result<()> {
         self.file.set_length(self.end).map_err(Error::io("truncating", &self.path))?;
         self.file.sync_all().map_err(Error::io("syncing", &self.path))?;
         self.damage = None;
-        Ok(name)
+        Ok(())
     }
 
     /// Removes an empty journal, unless the path leads to another file by now. With `tables`, which must not be without
@@ -195,15 +218,13 @@ impl Journal {
     /// then. [`Error::Damage`] if the record is too long. [`Error::NoRoom`] or [`Error::Io`]: the run must stop then,
     /// because the durable state is unknown.
     pub(crate) fn append(&mut self, record: Record) -> Result<()> {
-        self.append_without_machine(Record { machine: Some(machine::class().into()), ..record })
+        let (line, record) = self.next(Record { machine: Some(machine::class().into()), ..record })?;
+        self.check_unchanged()?;
+        self.write(&line, record)
     }
 
-    /// [`Journal::append`], but leaves `machine` as it is: for a record that adds values which another process
-    /// computed.
-    ///
-    /// # Errors
-    /// As for [`Journal::append`].
-    pub(crate) fn append_without_machine(&mut self, mut record: Record) -> Result<()> {
+    /// The line of the next record, and the record with the fields that link it.
+    fn next(&self, mut record: Record) -> Result<(Vec<u8>, Record)> {
         record.time = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
         record.program = crate::PROGRAM.into();
         record.sequence = self.last.as_ref().map_or(0, |last| last.sequence + 1);
@@ -217,8 +238,12 @@ impl Journal {
         }
         let (line, hash) = seal(json);
         record.blake3 = hash;
-        self.check_unchanged()?;
-        self.file.write_all_at(&line, self.end).map_err(|source| {
+        Ok((line, record))
+    }
+
+    /// Writes the line of a record after the good records, and makes it durable.
+    fn write(&mut self, line: &[u8], record: Record) -> Result<()> {
+        self.file.write_all_at(line, self.end).map_err(|source| {
             let action = format!("writing {RECORD} bytes at offset {} of", self.end);
             self.dir.write_error(source, &self.path, RECORD_BYTES, &action)
         })?;
