@@ -7,15 +7,10 @@
 //! numbers of these, `_N` is a position. "Per value" means per position of the sequence, so a price per lookup and
 //! value is 1/64 of what the kernel takes for one lookup in all [`LANES`] lanes.
 //!
-//! The machines are those of `docs/PERFORMANCE.md`, section "Machines". The prices were set on 2026-11-21, before the
-//! records of `benches/record` named the machine of each price. So each constant states which recorded figure it agrees
-//! with, where there is one, and which benchmark measures it again, if any: `kernels` the kernel jobs, `candidates` and
-//! `witnesses` the prices of the streams. `docs/PERFORMANCE.md`, section "Constants, measured", compares the constants
-//! with these measurements. The benchmarks `sequence`, `commit` and `verify` measure no constant.
-//!
-//! On another machine the figures differ by a factor of up to two, and the speed of whole runs hardly changes: prices
-//! between half and twice the present ones were tried on Zen 5 and on the Xeon without gain (records 2026-11-22 and
-//! 2026-11-22d).
+//! Each constant names the benchmark that measures it, if one does: `kernels` measures the kernel jobs, `candidates`
+//! and `witnesses` the prices of the streams. `docs/PERFORMANCE.md`, section "Constants, measured", compares the
+//! constants with these measurements, and states what was tried in their place. On another machine the figures differ
+//! by a factor of up to two, and the speed of whole runs hardly changes.
 
 use crate::kernel::LANES;
 
@@ -31,8 +26,7 @@ const MARK_CODE_PS: u64 = 36;
 
 /// Price of marking one lookup (or one part) with `codes` codes considered, in picoseconds per value.
 ///
-/// In all lanes this is 2.8, 3.1 and 3.4 ns for 64, 72 and 80 codes. Zen 4 took 2.3, 2.9 and 3.4 ns with AVX-512
-/// (record 2026-11-21b), Zen 5 took 1.4, 1.7 and 1.9 ns (record 2026-11-21d). `benches/kernels.rs` measures it again.
+/// In all lanes this is 2.8, 3.1 and 3.4 ns for 64, 72 and 80 codes. `benches/kernels.rs` measures it.
 pub(super) const fn mark_ps(codes: usize) -> u64 {
     (MARK_BASE_PS + MARK_CODE_PS * codes as u64) / LANES as u64
 }
@@ -47,9 +41,7 @@ const CHECK_CANDIDATE_PS: u64 = 240;
 
 /// Price of checking one lookup with `keep` candidates kept per lane, in picoseconds per value.
 ///
-/// In all lanes this is 1.0, 1.5, 1.9 and 2.4 ns for 2, 4, 6 and 8 candidates. Zen 4 took 0.9, 1.2, 1.7 and 2.3 ns
-/// with AVX-512 (record 2026-11-21b); Zen 5 took 0.9, 1.1 and 1.3 ns for 2, 4 and 6 (record 2026-11-21d, commit
-/// b488982); the Xeon took 0.85 and 1.77 ns for 2 and 8 (record 2026-11-22e). `benches/kernels.rs` measures it again.
+/// In all lanes this is 1.0, 1.5, 1.9 and 2.4 ns for 2, 4, 6 and 8 candidates. `benches/kernels.rs` measures it.
 pub(super) const fn check_ps(keep: usize) -> u64 {
     (CHECK_BASE_PS + CHECK_CANDIDATE_PS * keep as u64) / LANES as u64
 }
@@ -57,80 +49,68 @@ pub(super) const fn check_ps(keep: usize) -> u64 {
 /// Price of holding one part against the least open targets
 /// ([`Kernel::clear_hits`](crate::kernel::Kernel::clear_hits)), in picoseconds per value.
 ///
-/// In all lanes this is 1.2 ns. Its measurement is not recorded. `benches/kernels.rs` measures it again.
+/// In all lanes this is 1.2 ns. `benches/kernels.rs` measures it.
 pub(super) const CLEAR_PS: u64 = 19;
 
 // ---- Candidates ------------------------------------------------------------------------------------------------
 
 /// Price of one more considered code in the candidate stream, in picoseconds per value.
 ///
-/// It is the sum over all marked lookups, so it is proportional to their number. Its first measurement is not recorded;
-/// 200 and 450 ps were no faster (Zen 5, record 2026-11-22). `benches/candidates.rs` measures it again with the lookups
-/// that Grundy's game and .6 mark.
+/// It is the sum over all marked lookups, so it is proportional to their number. `benches/candidates.rs` measures it
+/// with the lookups that Grundy's game and .6 mark.
 pub(super) const CANDIDATE_CODE_PS: u64 = 300;
 
 /// Price of an unresolved lane, or of a lane that is completed by reading all lookups, in picoseconds per such value.
-///
-/// Zen 5 took 2.2 µs (record 2026-11-21d), and 0.8 µs when only lookups that were not marked were read (record
-/// 2026-11-22). 0.6 and 1.5 µs were no faster. `benches/candidates.rs` measures it again.
+/// `benches/candidates.rs` measures it.
 pub(super) const UNRESOLVED_LANE_PS: u64 = 1_000_000;
 
 /// Price of a lane that has lost the candidates compared with the middle and late lookups and has others, in
 /// picoseconds per such value: the stream reads the middle, late and near lookups. It is an estimate, a fifth of
-/// [`UNRESOLVED_LANE_PS`], because about one lookup in six is one of these (208 of 1273 in Grundy's game). No
-/// measurement is recorded.
+/// [`UNRESOLVED_LANE_PS`], because about one lookup in six is one of these (208 of 1273 in Grundy's game). No benchmark
+/// measures it.
 pub(super) const LATE_LANE_PS: u64 = 200_000;
 
 /// Price of an answer among the [`BEYOND`](crate::kernel::BEYOND) codes just above those considered, in picoseconds per
 /// such value: a thread reads only the marked lookups again, and the middle ones where it revises the lane.
-///
-/// Its first measurement is not recorded; 250,000 and 600,000 ps were no faster. `benches/candidates.rs` measures it
-/// again.
+/// `benches/candidates.rs` measures it.
 pub(super) const ANSWER_BEYOND_PS: u64 = 400_000;
 
-/// Number of sampled values per answer that a stage of checking may lose where it begins. No benchmark measures it, and
-/// no measurement is recorded.
+/// Number of sampled values per answer that a stage of checking may lose where it begins. No benchmark measures it.
 pub(super) const VALUES_PER_LOST_ANSWER: usize = 2048;
 
 /// Minimum number of lookups in a stage of checking other than the last; a shorter stage costs more than it saves. No
-/// benchmark measures it, and no measurement is recorded.
+/// benchmark measures it.
 pub(super) const MIN_STAGE_LOOKUPS: usize = 60;
 
-/// Cost of a value that the recurrence kernel cannot compute, in values that it can. Its first measurement is not
-/// recorded. `benches/candidates.rs` measures it again with the lookups of .106.
+/// Cost of a value that the recurrence kernel cannot compute, in values that it can.
+/// `benches/candidates.rs` measures it with the lookups of .106.
 pub(super) const FALLBACK_COST_VALUES: u64 = 64;
 
 /// Cost of fallbacks, in values that the recurrence kernel can compute, above which the stream stops using that kernel.
-/// Each value that the kernel computes lowers the cost by one. No benchmark measures it, and no measurement is
-/// recorded.
+/// Each value that the kernel computes lowers the cost by one. No benchmark measures it.
 pub(super) const MAX_FALLBACK_COST_VALUES: u64 = 1 << 14;
 
 // ---- Witnesses -------------------------------------------------------------------------------------------------
 
 /// Price of one more considered code in the witness stream, in picoseconds per value.
 ///
-/// It is the sum over all marked parts, so it is proportional to their number. Its first measurement is not recorded.
-/// `benches/witnesses.rs` measures it again with the parts that Grundy's game, .6 and .106 mark.
+/// It is the sum over all marked parts, so it is proportional to their number. `benches/witnesses.rs` measures it with
+/// the parts that Grundy's game, .6 and .106 mark.
 pub(super) const TARGET_CODE_PS: u64 = 250;
 
 /// Price of a target that is searched position by position, in picoseconds per target.
-///
-/// Set by trial on whole sequences; its machine is not recorded. Half and twice as much took 2 to 3 % longer; on Zen 5
-/// 30,000 and 100,000 ps were no faster (record 2026-11-22). `benches/witnesses.rs` measures it again, and
-/// `benches/kernels.rs` measures the kernel job `find`.
+/// `benches/witnesses.rs` measures it, and `benches/kernels.rs` the kernel job `find`.
 pub(super) const FIND_TARGET_PS: u64 = 60_000;
 
-/// Price of a target that is not considered, in picoseconds per target.
-///
-/// It was set to two thirds of [`FIND_TARGET_PS`], because no part was marked for it in vain. `benches/witnesses.rs`
-/// measures it again, and found a third: 19,600 of 60,000 ps (`docs/PERFORMANCE.md`, section "Constants, measured").
+/// Price of a target that is not considered, in picoseconds per target. It is two thirds of [`FIND_TARGET_PS`], because
+/// no part was marked for it in vain. `benches/witnesses.rs` measures it.
 pub(super) const UNCONSIDERED_TARGET_PS: u64 = 40_000;
 
 // ---- Clocks of learning ----------------------------------------------------------------------------------------
 //
 // No benchmark measures a constant of this section.
 
-/// Number of lookups that are marked before an order is learnt. No measurement is recorded.
+/// Number of lookups that are marked before an order is learnt.
 pub(super) const UNLEARNT_LOOKUPS: usize = 600;
 
 /// The least n at which the candidate stream learns an order of the lookups. Below it the order is by offset.
@@ -140,32 +120,26 @@ pub(super) const LEARN_LOOKUPS_FROM_N: u64 = 1 << 16;
 /// position.
 pub(super) const LEARN_PARTS_FROM_N: u64 = 8192;
 
-/// Factor by which the sequence grows before a new order is due, unless [`LEARN_INTERVAL_VALUES`] is less.
+/// Factor, without a unit, by which the sequence grows before a new order is due, unless [`LEARN_INTERVAL_VALUES`] is
+/// less.
 pub(super) const LEARN_GROWTH: u64 = 4;
 
 /// Maximum number of values between two learnings of an order.
-///
-/// From 10^8 to 7·10^8 an order of Grundy's game that is not learnt again doubles the time of the search position
-/// by position; learning every 2^26 values takes 2 % of the samples of a profile (Zen 4; `docs/PERFORMANCE.md`, section
-/// "Learning"). `benches/sequence.rs` does not reach it: compare whole runs with `scripts/compare`.
+/// `benches/sequence.rs` does not reach it: compare whole runs with `scripts/compare`.
 pub(super) const LEARN_INTERVAL_VALUES: u64 = 1 << 27;
 
-/// Number of values after which a stream chooses its budget again. 2^19 and 2^21 were no faster (Zen 5, record
-/// 2026-11-22). Compare whole runs with `scripts/compare`.
+/// Number of values after which a stream chooses its budget again. Compare whole runs with `scripts/compare`.
 pub(super) const REBALANCE_INTERVAL_VALUES: u64 = 1 << 20;
 
 /// Number of values after which a stream chooses the number of codes to consider again, because large values come in
-/// bursts. No measurement is recorded.
+/// bursts.
 pub(super) const RECONSIDER_INTERVAL_VALUES: u64 = 1 << 17;
 
 /// Number of unresolved lanes since the last choice above which a stream chooses its budget early; lanes that were
-/// completed by reading all lookups count as well. Resolving that many lanes costs
-/// several times as much as a choice. No measurement is recorded.
+/// completed by reading all lookups count as well. Resolving that many lanes costs several times as much as a choice.
 pub(super) const MAX_UNRESOLVED_LANES: u64 = 1 << 13;
 
 // ---- All pairs -------------------------------------------------------------------------------------------------
 
-/// Cost of entering one pair of parts in the set of options, in pairs compared.
-///
-/// The Xeon took 31 to 35 (`docs/PERFORMANCE.md`, "Constants, measured"). `benches/kernels.rs` measures it again.
+/// Cost of entering one pair of parts in the set of options, in pairs compared. `benches/kernels.rs` measures it.
 pub(super) const ENTER_PAIRS: u64 = 24;
