@@ -352,11 +352,11 @@ pub enum Error {
         name: String,
     },
     /// A file of a run or a survey contradicts another file or itself.
-    #[error("damage: {} at byte {offset}: {damage}", path.display())]
+    #[error("damage: {}{}: {damage}", path.display(), damage.place(*offset))]
     Damage {
         /// The file.
         path: PathBuf,
-        /// The offset of the damage, in bytes.
+        /// The offset of the damage, in bytes; 0 where the whole file is meant.
         offset: u64,
         /// What is wrong.
         damage: Damage,

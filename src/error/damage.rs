@@ -252,6 +252,28 @@ pub enum Damage {
     },
 }
 
+impl Damage {
+    /// Where in a file the damage is, in words; empty where the whole file is meant.
+    pub(super) fn place(&self, offset: u64) -> String {
+        let is_whole = matches!(
+            self,
+            Damage::WentBack
+                | Damage::MissingFile
+                | Damage::Summary(_)
+                | Damage::NotARecord { .. }
+                | Damage::RecordsContradict { .. }
+                | Damage::NewRecordContradicts { .. }
+                | Damage::NotSavedValues { .. }
+                | Damage::NotAPlan { .. }
+                | Damage::NotAUnitsPlan { .. }
+                | Damage::NotAResult { .. }
+                | Damage::NotPublished { .. }
+                | Damage::ResultsContradict { .. }
+        );
+        if is_whole { String::new() } else { format!(" at byte {offset}") }
+    }
+}
+
 /// What an escape contradicts.
 fn escape_rival(byte: Option<u8>) -> String {
     match byte {

@@ -21,6 +21,13 @@ fn damage_states_file_offset_and_what_is_wrong() {
 }
 
 #[test]
+fn damage_of_a_whole_file_states_no_offset() {
+    let damage = Damage::NotAPlan { why: "no plan".into() };
+    let text = Error::Damage { path: "survey/survey.plan".into(), offset: 0, damage }.to_string();
+    assert!(text.starts_with("damage: survey/survey.plan: ") && text.contains("no plan"), "{text}");
+}
+
+#[test]
 fn damaged_journal_states_its_first_broken_record_and_what_follows() {
     let journal = |values| Damage::Journal {
         record: BrokenRecord::Hash,
