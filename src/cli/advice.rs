@@ -175,8 +175,7 @@ fn in_a_run(remedy: &Remedy) -> Option<String> {
             format!("'{}' sets them aside and starts again", roll_back(Some(game), dir))
         }
         Remedy::StartAgain { dir, game } => format!(
-            "'{}' moves the journal to a quarantine file. If the table agrees with its last record, all values are \
-             kept; otherwise the run starts again",
+            "'{}' moves the journal and the tables to quarantine files and starts again",
             roll_back(Some(game.as_deref().unwrap_or("GAME")), dir)
         ),
         _ => return None,
@@ -238,8 +237,8 @@ fn rolled_back_to(to: RollBackTo) -> Option<String> {
             "returns to the values before the freed values, and drops those after them".into()
         }
         RollBackTo::LastGoodRecord { values } => format!(
-            "moves the journal from the damage on to a quarantine file. If the table agrees with the last record after \
-             the damage, all values of that record are kept; otherwise the run returns to at most {values} values"
+            "copies the damaged part of the journal to a quarantine file and keeps the records after it if they can \
+             follow; otherwise the run returns to the last good record before it (at most {values} values)"
         ),
         RollBackTo::Before { .. } => "goes back before it".into(),
         RollBackTo::Values { values } => format!("goes back to {values} values"),

@@ -149,7 +149,12 @@ pub(crate) fn refuse_unsuitable_directory(dir: &Path) -> Result<()> {
     if dir.metadata().is_ok_and(|there| !there.is_dir()) {
         bail!("{}: not a directory; choose an empty directory or a new one", dir.display());
     }
-    dir.ancestors().try_for_each(refuse_run_directory)
+    let existing = dir.ancestors().find(|dir| dir.as_os_str().is_empty() || dir.exists()).unwrap_or(dir);
+    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
+    match existing.canonicalize() {
+        Ok(real) => real.ancestors().try_for_each(refuse_run_directory),
+        Err(_) => refuse_run_directory(dir),
+    }
 }
 
 /// The destination of a result.

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Bytes per value in a new table.
     #[arg(long, value_enum, default_value = "auto")]
     width: WidthChoice,
-    /// If the run is damaged, roll back to the last valid record before continuing.
+    /// If the run is damaged, continue from the last state that its files support; later values are computed again.
     #[arg(long)]
     rollback: bool,
     /// Print one JSON object at the end, as 'status --json'.

@@ -118,8 +118,7 @@ pub enum Remedy {
         /// The game of the run.
         game: String,
     },
-    /// Roll the run back, which moves the journal to a quarantine file. If the table agrees with the last record of the
-    /// journal, its values are kept; otherwise the run starts again.
+    /// Roll the run back, which moves the journal and the tables to quarantine files and starts again.
     StartAgain {
         /// The run directory.
         dir: PathBuf,
@@ -204,8 +203,8 @@ impl Remedy {
 pub enum RollBackTo {
     /// The values before the discarded values.
     BeforeDiscarded,
-    /// The last record after the damage of the journal, if the table agrees with it; otherwise the last good record
-    /// before the damage.
+    /// The last record after the damage of the journal, if the records after it can follow; otherwise the last good
+    /// record before the damage.
     LastGoodRecord {
         /// Number of values of the record before the damage.
         values: u64,

@@ -1,7 +1,7 @@
 //! Where two computations of the same game agree.
 
 use super::manifest::{Confirmation, Manifest};
-use crate::checkpoint::journal::Origin;
+use crate::checkpoint::journal::{Origin, UNKNOWN_KERNEL};
 use crate::checkpoint::machine::are_different;
 use crate::table::digest::SEGMENT;
 use serde::Serialize;
@@ -132,6 +132,8 @@ pub(super) fn first_dependent(
 pub(super) fn obstacle(one: &Origin, other: &Origin) -> Option<Obstacle> {
     match (&one.machine, &other.machine) {
         _ if one.kernel == other.kernel => Some(Obstacle::SameKernel),
+        // The record that stated the kernel was lost. Any kernel can be the same.
+        _ if [one, other].iter().any(|origin| origin.kernel == UNKNOWN_KERNEL) => Some(Obstacle::SameKernel),
         (Some(one), Some(other)) => (!are_different(one, other)).then_some(Obstacle::SameMachine),
         _ => Some(Obstacle::UnknownMachine),
     }

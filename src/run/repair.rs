@@ -46,6 +46,10 @@ impl Damaged<'_> {
             Some(point) if from == point.count => point.escapes,
             _ => return Ok(false), // the end of the discarded values, where no record counts the escapes
         };
+        if summary.is_some_and(|summary| from < summary.from && summary.from < to) {
+            // No record states the digest at the beginning of the discarded values, because it was lost.
+            return Ok(false);
+        }
         // The discarded values lie either before or after the recomputed ones.
         let summary = summary.filter(|summary| summary.from < from);
         let start = CommitPoint { count: from, escapes, digest: self.chain.digest() };

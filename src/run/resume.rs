@@ -9,7 +9,7 @@ use super::rehash::{Rehash, VerifiedTable};
 use super::repair::{Damaged, open_at};
 use super::spot_checks;
 use super::spot_checks::SpotChecks;
-use crate::checkpoint::commit::{Committer, fill};
+use crate::checkpoint::commit::{Committer, RETAINED_HEAD, fill};
 use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, Record, kept};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::checkpoint::writer::Writer;
@@ -94,7 +94,18 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let points = contents.points.clone();
         let mut recovery = Recovery { context, rule, journal, contents, last, points, summary, repaired: 0 };
         recovery.drop_unusable_points();
+        recovery.note_lost_head();
         Ok(recovery)
+    }
+
+    /// Notes that no values are discarded, because the record that stated the digest of the head was lost.
+    fn note_lost_head(&mut self) {
+        let is_stated = self.contents.points.iter().any(|point| point.count == RETAINED_HEAD);
+        if self.last.keep.is_some() && self.last.count > RETAINED_HEAD && !is_stated {
+            let path = self.context.dir.path().display();
+            let note = format!("{path}: no values are freed, because the record of the first 2^26 values was lost");
+            self.context.observer.note(&note);
+        }
     }
 
     /// Drops the last points to which the run cannot go back, because the solver would need discarded values from
@@ -161,9 +172,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
             let before = &self.points[..verified.good];
             let damaged = Damaged { last: &self.last, before, wrong, chain: &verified.chain };
             let is_restored = damaged.repair(&self.rule, self.summary.as_ref(), self.context)?;
-            self.repaired += u64::from(is_restored);
             table = self.reopen_table()?;
             let Some(again) = self.verify(&table)? else {
+                self.repaired += u64::from(is_restored);
                 self.record_repairs_before_stop()?;
                 return Ok(None);
             };
@@ -172,6 +183,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             if !is_restored || !agrees_further {
                 break;
             }
+            self.repaired += 1;
         }
         Ok(Some((table, verified)))
     }
@@ -229,20 +241,22 @@ impl<'c, 'a> Recovery<'c, 'a> {
             return Err(self.journal.last_record_damaged(verified.counted.mismatch_with(&self.last)));
         }
         if self.journal.is_damaged() {
-            self.continue_after_damage()?;
+            // A rollback to the same count states the damage.
+            self.last.event = Event::Rollback;
+            self.replace_damage()?;
         } else {
-            self.end_journal()?;
+            self.drop_torn_tail()?;
         }
         if self.repaired > 0 { self.record_repairs() } else { Ok(()) }
     }
 
-    /// Records what this resume has restored, if the journal is not damaged: then the next process records nothing of
-    /// it, because it finds nothing to restore.
+    /// Records what this resume has restored, because the next process will find nothing to restore. Repairs beside a
+    /// damaged journal are not recorded.
     fn record_repairs_before_stop(&mut self) -> Result<()> {
         if self.repaired == 0 || self.journal.is_damaged() {
             return Ok(());
         }
-        self.end_journal()?;
+        self.drop_torn_tail()?;
         self.record_repairs()
     }
 
@@ -261,41 +275,26 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
     }
 
-    /// Ends the journal at its last good record; what follows was torn off or damaged. The next record counts damage as
-    /// an error.
-    fn end_journal(&mut self) -> Result<()> {
+    /// Truncates a journal that is not damaged to its good records.
+    fn drop_torn_tail(&mut self) -> Result<()> {
         if let Some(offset) = self.contents.torn {
             let note = format!("the last record of the journal (byte {offset}) broke off and is dropped");
             self.context.observer.note(&note);
         }
-        if let Some(name) = self.journal.end_at_good_records()? {
-            self.note_damage(&name);
-            self.last.errors = self.last.errors.saturating_add(1);
-        }
-        Ok(())
+        self.journal.end_at_good_records().map(drop)
     }
 
-    /// Records that the table agrees with the last record of a damaged journal: the last one after the damage, whose
-    /// values are kept then, or the last one before it.
-    fn continue_after_damage(&mut self) -> Result<()> {
-        let found = &self.contents.last;
-        let is_before = self.journal.last().is_some_and(|good| good.blake3 == found.blake3);
-        let kept = found.count;
-        self.last.event = if is_before { Event::Rollback } else { found.event };
+    /// Replaces a damaged journal by one with the records that can follow each other, then the next record, which
+    /// counts the damage as an error.
+    fn replace_damage(&mut self) -> Result<()> {
+        let good = self.journal.last().map_or(0, |last| last.sequence + 1);
+        let later = self.contents.last.sequence + 1 - good;
         self.last.errors = self.last.errors.saturating_add(1);
-        if let Some(name) = self.journal.replace_damage(self.last.clone())? {
-            self.note_damage(&name);
-        }
-        if !is_before {
-            let note = format!("the table agrees with the last record after the damage: {kept} values are kept");
-            self.context.observer.note(&note);
-        }
-        Ok(())
-    }
-
-    fn note_damage(&mut self, name: &str) {
-        let note = format!("the journal was damaged: everything from the damage on is kept in {name}");
+        let name = self.journal.replace_damage(self.last.clone())?;
+        let kept = if later > 0 { ", and the records after it are kept" } else { "" };
+        let note = format!("the journal was damaged: everything from the damage on is copied to {name}{kept}");
         self.context.observer.note(&note);
+        Ok(())
     }
 
     /// Drops the points from number `good` on, with those before them to which the run cannot go back.
@@ -336,7 +335,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
         wrong: Option<u64>,
     ) -> Result<Option<(Table, VerifiedTable)>> {
         let count = self.remaining();
-        self.end_journal()?;
+        if !self.journal.is_damaged() {
+            self.drop_torn_tail()?;
+        }
         for name in table.quarantine(self.last.sequence, disagreement.values, disagreement.escapes)? {
             self.context.observer.note(&format!("the damaged bytes are kept in {name}"));
         }
@@ -363,7 +364,11 @@ impl<'c, 'a> Recovery<'c, 'a> {
         fill(last, &verified.chain, verified.counted);
         // `errors` already counts the failed check of a suspect value.
         last.errors = last.errors.saturating_add(u64::from(wrong.is_none()));
-        self.journal.append(last.clone())?;
+        if self.journal.is_damaged() {
+            self.replace_damage()?;
+        } else {
+            self.journal.append(self.last.clone())?;
+        }
         let why = wrong.map_or("the table was damaged".into(), |n| format!("heap {n} had a wrong value"));
         self.context.observer.note(&format!("{why}: the run went back to {count} values"));
         Ok(Some((table, verified)))
@@ -434,9 +439,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
         })))
     }
 
-    /// The end of a run that computes nothing.
+    /// The end of a run that computes nothing: with the values of the last record that is in the journal now.
     fn end(&self, stopped: bool) -> Prepared {
-        let last = &self.last;
+        let last = self.journal.last().unwrap_or(&self.last);
         let progress = Progress {
             count: last.count,
             committed: last.count,

@@ -39,14 +39,16 @@ impl Storage for Files {
         std::fs::create_dir_all(&self.dir)?;
         // The name of a directory is durable after a sync of its parent. A directory that exists may have been created
         // a moment ago, by the user or by a process that was killed before this sync.
-        let all = if missing.is_empty() { vec![self.dir.as_path()] } else { missing };
+        let existed = missing.is_empty();
+        let all = if existed { vec![self.dir.as_path()] } else { missing };
         for made in all {
             let Some(parent) = made.parent() else { continue };
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            match File::open(parent) {
-                // This process created nothing there.
-                Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
-                opened => opened?.sync_all()?,
+            match File::open(parent).and_then(|parent| parent.sync_all()) {
+                // This process created nothing there, and the system does not let it sync the directory.
+                Err(error)
+                    if existed && matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) => {}
+                synced => synced?,
             }
         }
         Ok(())

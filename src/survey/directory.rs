@@ -87,7 +87,7 @@ fn refuse_foreign(dir: &Dir) -> Result<()> {
         if name == plan::NAME || (is_record_name(&name) && is_record(&name)) {
             return Ok(());
         }
-        if lock {
+        if lock || *name == *format!("{}.part", plan::NAME) {
             continue;
         }
         let first = foreign.get_or_insert_with(|| name.to_string());

@@ -371,7 +371,8 @@ impl Rule {
             return name;
         }
         let start: String = name.chars().filter(|&c| is_plain(c)).take(LONGEST).collect();
-        format!("{}-{}", start.trim_start_matches(['.', '-']), blake3::hash(name.as_bytes()).to_hex())
+        let start = start.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+        format!("{}-{}", if start.is_empty() { "game" } else { start }, blake3::hash(name.as_bytes()).to_hex())
     }
 }
 

@@ -321,6 +321,7 @@ fn foreign_files_are_not_overwritten() {
     home.well("-q survey --digits 1 --to 100 -o empty");
     std::fs::create_dir(home.path("begun")).unwrap();
     std::fs::write(home.path("begun/lock"), "").unwrap();
+    std::fs::write(home.path("begun/survey.plan.part"), "{").unwrap();
     home.well("-q survey --digits 1 --to 100 -o begun");
 }
 

@@ -8,9 +8,9 @@
 //!
 //! What follows the last good record is a torn tail, which the next run drops, or damage. docs/FORMAT.md ("Torn tail
 //! and damage") states the rule, and [`read()`] applies it. A run stops at damage, unless it may roll back
-//! (`Journal::open_to_roll_back`): then it moves everything from the damage on to a separate file. It keeps the values
-//! of the last record after the damage if the table agrees with that record; otherwise it returns to the last record
-//! before the damage.
+//! (`Journal::open_to_roll_back`): then it copies everything from the damage on to a separate file, and replaces the
+//! journal by one without the damaged records. If the records after the damage cannot follow those before it, the new
+//! journal ends before the damage.
 //!
 //! A record whose event is `rollback` returns the run to an equal or smaller count. Earlier records with larger counts
 //! no longer describe the table.
@@ -44,6 +44,9 @@ const RECORD_BYTES: u64 = RECORD as u64;
 /// Maximum length of a torn tail, in bytes. Each record is durable before the next one is written, so a killed process
 /// leaves less than one record; the margin allows for file systems that extend a file before its data arrives.
 pub const MAX_TORN_TAIL: u64 = 1 << 20;
+
+/// The name in the place of the kernel where the record that stated it was lost.
+pub(crate) const UNKNOWN_KERNEL: &str = "unknown";
 
 /// The name of the journal in a run directory.
 pub const NAME: &str = "journal.jsonl";

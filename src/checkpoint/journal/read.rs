@@ -1,7 +1,7 @@
 //! Reading a journal: the good records, and the decision whether the rest is a torn tail or damage.
 
 use super::record::{ZEROS, own_hash};
-use super::{CommitPoint, Event, FORMAT, MAX_TORN_TAIL, NAME, Origin, RECORD, RECORD_BYTES, Record};
+use super::{CommitPoint, Event, FORMAT, MAX_TORN_TAIL, NAME, Origin, RECORD, RECORD_BYTES, Record, UNKNOWN_KERNEL};
 use crate::error::{BrokenRecord, Damage, Error, JournalRest, NoRunReason, Result};
 use crate::fault;
 use crate::storage::{Dir, File, Mode};
@@ -59,18 +59,13 @@ impl Contents {
         self.records += 1;
     }
 
-    /// Adds the last record after damage, which the journal does not hold yet at its new place.
-    pub(super) fn add_after_damage(contents: Option<Contents>, record: Record, point: CommitPoint) -> Contents {
-        let records = contents.as_ref().map_or(0, |contents| contents.records);
-        let mut after = match contents {
-            None => Contents::of_first(record, point),
-            Some(mut contents) => {
-                contents.add(record, point);
-                contents
-            }
-        };
-        after.records = records;
-        after
+    /// Adds the records after damage, which are not counted in `records`: they are not yet written after the good ones.
+    pub(super) fn add_after_damage(&mut self, records: &[Record]) {
+        for record in records {
+            let digest = record.digest().expect("records_after_damage has checked it");
+            self.add(record.clone(), record.point(digest));
+        }
+        self.records -= records.len() as u64;
     }
 
     /// Checks that the journal has no torn tail, for callers that do not accept one.
@@ -236,42 +231,58 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
     }
 }
 
-/// Returns the last record with a correct hash in a journal that is damaged from offset `from` on, if it can follow
-/// `before`, the last good record. Reads the last [`MAX_TORN_TAIL`] bytes of the journal at most.
-pub(super) fn last_after_damage(
-    file: &File,
-    path: &Path,
-    from: u64,
-    before: Option<&Record>,
-) -> Result<Option<(Record, CommitPoint)>> {
+/// Returns the records after the damage of a journal, as they can follow `before`, the last good record before it. The
+/// damage begins at offset `from`; at most one torn record may follow the last one. Returns none if
+///
+/// - the first record after the damage is not within [`MAX_TORN_TAIL`] bytes of `from`,
+/// - a record does not belong to the same run or to its place, or a second damage follows,
+/// - a rollback or a repair may be among the lost records: these count an error, or the run went back,
+/// - the run has discarded values, and a lost record stated the digest at one end of these.
+pub(super) fn records_after_damage(file: &File, path: &Path, from: u64, before: &Record) -> Result<Vec<Record>> {
     let length = file.length().map_err(Error::io("reading the state of", path))?;
-    let lines = from.max(length.saturating_sub(MAX_TORN_TAIL)).div_ceil(RECORD_BYTES)..length / RECORD_BYTES;
+    let mut records: Vec<Record> = Vec::new();
     let mut line = vec![0; RECORD];
-    for number in lines.rev() {
-        file.read_exact_at(&mut line, number * RECORD_BYTES).map_err(Error::io("reading", path))?;
-        if let Some(hash) = own_hash(&line) {
-            return Ok(after_damage(&line, &hash, before));
+    let mut number = from / RECORD_BYTES;
+    while (number + 1) * RECORD_BYTES <= length {
+        let at = number * RECORD_BYTES;
+        file.read_exact_at(&mut line, at).map_err(Error::io("reading", path))?;
+        let found = own_hash(&line).and_then(|hash| after_damage(&line, &hash, number, before, records.last()));
+        match found {
+            Some(record) => records.push(record),
+            None if own_hash(&line).is_some() => return Ok(Vec::new()),
+            None if records.is_empty() && at - from < MAX_TORN_TAIL => {}
+            None if records.is_empty() || length - at > RECORD_BYTES => return Ok(Vec::new()),
+            None => break,
         }
+        number += 1;
     }
-    Ok(None)
+    let Some((first, last)) = records.first().zip(records.last()) else { return Ok(Vec::new()) };
+    let is_lost = |n: u64| before.count < n && n < first.count;
+    let discarded = last.discarded().unwrap_or(0..0);
+    let ends_are_stated = discarded.is_empty() || !(is_lost(discarded.start) || is_lost(discarded.end));
+    Ok(if ends_are_stated { records } else { Vec::new() })
 }
 
-/// Returns the record of a line with this correct hash as one that follows `before`, the last good record before the
-/// damage. Nothing states on which machine the values were computed that it adds.
-fn after_damage(line: &[u8], hash: &str, before: Option<&Record>) -> Option<(Record, CommitPoint)> {
-    let record: Record = serde_json::from_slice(line).ok()?;
-    let is_later = |before: &Record| {
-        let same_run = (&before.run, &before.rule, before.width) == (&record.run, &record.rule, record.width);
-        same_run && before.sequence < record.sequence
+/// Returns the record of line `number`, which has this correct hash, if it can follow `earlier`, the record before it
+/// after the damage, or as the first one `before`, the last good record before the damage. The first one also adds the
+/// values of the lost records, so its kernel and its machine are unknown.
+fn after_damage(line: &[u8], hash: &str, number: u64, before: &Record, earlier: Option<&Record>) -> Option<Record> {
+    let mut record: Record = serde_json::from_slice(line).ok()?;
+    let is_here = (&before.run, &before.rule, before.width) == (&record.run, &record.rule, record.width)
+        && (record.format, &*record.blake3, record.sequence) == (FORMAT, hash, number);
+    let follows = match earlier {
+        Some(earlier) => record.previous == earlier.blake3,
+        None => record.errors == before.errors && record.count >= before.count,
     };
-    if record.format != FORMAT || record.blake3 != hash || !before.is_none_or(is_later) {
+    if !is_here || !follows {
         return None;
     }
-    let is_back = before.is_some_and(|before| record.count < before.count);
-    let event = if is_back { Event::Rollback } else { Event::Commit };
-    let record = Record { event, machine: None, ..record };
-    let point = point_of(&record, before).ok()?;
-    Some((record, point))
+    if earlier.is_none() {
+        record.event = Event::Commit;
+        (record.kernel, record.machine) = (UNKNOWN_KERNEL.into(), None);
+    }
+    point_of(&record, Some(earlier.unwrap_or(before))).ok()?;
+    Some(record)
 }
 
 /// Reads the next 4096 bytes of a journal; fewer at its end.

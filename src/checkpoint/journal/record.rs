@@ -18,7 +18,7 @@ pub enum Event {
     /// A process is about to write values: it created the run, reopened it after a clean stop, or restarts from the
     /// committed values after a failed check.
     Open,
-    /// Values were added, values were discarded, or `keep` changed; or the record repeats the last one after damage.
+    /// Values were added, values were discarded, or `keep` changed.
     Commit,
     /// The run returned to an earlier count.
     Rollback,
@@ -81,14 +81,15 @@ pub struct Record {
     pub errors: u64,
     /// The n whose value failed a check, until G(n) has been recomputed.
     pub suspect: Option<u64>,
-    /// The name of the kernel in use.
+    /// The name of the kernel in use; `unknown` in the first record after a lost one.
     pub kernel: String,
     /// How the next values are computed, and why ([`crate::solver::Strategy`]); absent in the first record of a run,
     /// and in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
     /// The class of the machine that wrote the record, and computed the values that it adds: its architecture and
-    /// processor model. `Journal::append` sets it; absent in records of earlier versions.
+    /// processor model. `Journal::append` sets it; absent in records of earlier versions, and in the first record after
+    /// a lost one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Program, version, commit and target that wrote the record ([`crate::PROGRAM`]).

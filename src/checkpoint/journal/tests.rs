@@ -1,7 +1,12 @@
-//! Tests of the line of a record.
+//! Tests of the line of a record, and of the records after damage.
 
 use super::record::{own_hash, seal, unsealed_json};
 use super::*;
+use crate::storage::Dir;
+use crate::storage::testing::memory::Memory;
+use crate::table::Width;
+use std::path::Path;
+use std::sync::Arc;
 
 /// The example of docs/FORMAT.md.
 const CLOSED: &str = concat!(
@@ -82,4 +87,119 @@ fn origins_follow_commits_and_rollbacks() {
     for (count, kernel, machine, expected) in steps {
         assert_eq!(follow(count, kernel, machine), expected, "{count} {kernel} {machine:?}");
     }
+}
+
+/// A journal in memory of a run of .6 with these records: event, count and errors of each.
+fn journal_of(records: &[(Event, u64, u64)]) -> (Arc<Memory>, Dir) {
+    let memory = Arc::new(Memory::new());
+    let dir = Dir::on(memory.clone(), Path::new("run"));
+    let mut journal = Journal::open(&dir).unwrap().0;
+    let first = Record::first(&"0.6".parse().unwrap(), Width::U8);
+    for &(event, count, errors) in records {
+        let kernel = format!("kernel of {count}");
+        let kept = kept(count, &(0..0));
+        journal.append(Record { event, count, errors, kept, kernel, ..first.clone() }).unwrap();
+    }
+    (memory, dir)
+}
+
+/// Opens a journal whose bytes are altered, as a rollback does.
+fn opened_to_roll_back(memory: &Memory, dir: &Dir, alter: impl FnOnce(&mut Vec<u8>)) -> Contents {
+    let mut bytes = memory.get(NAME).unwrap();
+    alter(&mut bytes);
+    memory.put(NAME, bytes);
+    Journal::open_to_roll_back(dir).unwrap().1.unwrap()
+}
+
+const RECORDS: [(Event, u64, u64); 6] = [
+    (Event::Open, 0, 0),
+    (Event::Commit, 100, 0),
+    (Event::Commit, 200, 0),
+    (Event::Commit, 300, 0),
+    (Event::Commit, 400, 0),
+    (Event::Close, 400, 0),
+];
+
+/// The damaged records, the counts of the points, and the origins.
+type AfterDamage = (&'static [usize], &'static [u64], &'static [(u64, &'static str)]);
+
+#[test]
+fn records_after_a_damaged_one_follow_and_the_first_has_no_known_origin() {
+    let cases: [AfterDamage; 4] = [
+        (&[2], &[0, 100, 300, 400], &[(100, "kernel of 100"), (300, UNKNOWN_KERNEL), (400, "kernel of 400")]),
+        (&[2, 3], &[0, 100, 400], &[(100, "kernel of 100"), (400, UNKNOWN_KERNEL)]),
+        (
+            &[4],
+            &[0, 100, 200, 300, 400],
+            &[(100, "kernel of 100"), (200, "kernel of 200"), (300, "kernel of 300"), (400, UNKNOWN_KERNEL)],
+        ),
+        (&[2, 4], &[0, 100], &[(100, "kernel of 100")]), // a second damage
+    ];
+    for (damaged, counts, origins) in cases {
+        let (memory, dir) = journal_of(&RECORDS);
+        let contents = opened_to_roll_back(&memory, &dir, |bytes| {
+            damaged.iter().for_each(|record| bytes[record * RECORD + 50] ^= 1);
+        });
+        let found: Vec<u64> = contents.points.iter().map(|point| point.count).collect();
+        assert_eq!(found, counts, "{damaged:?}");
+        let found: Vec<(u64, &str)> = contents.origins.iter().map(|origin| (origin.to, &*origin.kernel)).collect();
+        assert_eq!(found, origins, "{damaged:?}");
+        let is_known = |origin: &Origin| origin.machine.is_some() == (origin.kernel != UNKNOWN_KERNEL);
+        assert!(contents.origins.iter().all(is_known), "{:?}", contents.origins);
+    }
+}
+
+#[test]
+fn records_that_cannot_follow_the_damage_are_given_up() {
+    let with_rollback = [
+        (Event::Open, 0, 0),
+        (Event::Commit, 100, 0),
+        (Event::Commit, 200, 0),
+        (Event::Rollback, 100, 1),
+        (Event::Commit, 300, 1),
+    ];
+    let flip = |record: usize| move |bytes: &mut Vec<u8>| bytes[record * RECORD + 50] ^= 1;
+    let lost_rollback = journal_of(&with_rollback);
+    let contents = opened_to_roll_back(&lost_rollback.0, &lost_rollback.1, flip(3));
+    assert_eq!((contents.last.count, contents.records), (200, 3), "a rollback may be lost");
+    // The first count is smaller than that before the damage.
+    let smaller = [(Event::Open, 0, 0), (Event::Commit, 300, 0), (Event::Rollback, 100, 0), (Event::Commit, 200, 0)];
+    let (memory, dir) = journal_of(&smaller);
+    assert_eq!(opened_to_roll_back(&memory, &dir, flip(2)).last.count, 300);
+    // A record out of its place, one of another run, and a missing one.
+    type Harm = fn(&mut Vec<u8>);
+    let harms: [Harm; 3] = [
+        |bytes| bytes.copy_within(4 * RECORD..5 * RECORD, 3 * RECORD),
+        |bytes| {
+            let other = journal_of(&RECORDS).0.get(NAME).unwrap();
+            bytes[4 * RECORD..].copy_from_slice(&other[4 * RECORD..]);
+        },
+        |bytes| _ = bytes.drain(2 * RECORD..3 * RECORD),
+    ];
+    for (number, harm) in harms.into_iter().enumerate() {
+        let (memory, dir) = journal_of(&RECORDS);
+        let contents = opened_to_roll_back(&memory, &dir, |bytes| {
+            harm(bytes);
+            bytes[2 * RECORD + 50] ^= 1;
+        });
+        assert_eq!((contents.last.count, contents.records), (100, 2), "harm {number}");
+    }
+}
+
+#[test]
+fn a_damaged_journal_is_replaced_as_a_whole_or_not_at_all() {
+    let (memory, dir) = journal_of(&RECORDS);
+    let mut bytes = memory.get(NAME).unwrap();
+    bytes[2 * RECORD + 50] ^= 1;
+    memory.put(NAME, bytes.clone());
+    let (mut journal, contents) = Journal::open_to_roll_back(&dir).unwrap();
+    let last = Record { event: Event::Rollback, errors: 1, ..contents.unwrap().last };
+    let name = journal.replace_damage(last).unwrap();
+    assert!(memory.get(&name).unwrap() == bytes[2 * RECORD..], "everything from the damage on");
+    let contents = read(dir.clone()).unwrap();
+    assert_eq!((contents.records, contents.last.errors, contents.last.count), (6, 1, 400));
+    assert_eq!(journal.last().unwrap().blake3, contents.last.blake3);
+    assert!(Journal::open(&dir).is_err(), "the new journal is locked");
+    journal.append(Record { event: Event::Close, ..contents.last }).unwrap();
+    assert_eq!(read(dir).unwrap().records, 7);
 }

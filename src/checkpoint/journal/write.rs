@@ -1,6 +1,6 @@
 //! Writing a journal: the lock, the repair of its end, and the append of a record.
 
-use super::read::{Altered, last_after_damage, scan};
+use super::read::{Altered, records_after_damage, scan};
 use super::record::{ZEROS, own_hash, seal, unsealed_json};
 use super::{Contents, NAME, RECORD, RECORD_BYTES, Record, StatedGame};
 use crate::checkpoint::machine;
@@ -60,6 +60,12 @@ fn copy_bytes(dir: &Dir, journal: &File, offset: u64, part: &str) -> Result<()> 
     copy.sync_all().map_err(written("syncing"))
 }
 
+/// The record as this program writes it on this machine now.
+fn written_now(record: Record) -> Record {
+    let time = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+    Record { time, program: crate::PROGRAM.into(), machine: Some(machine::class().into()), ..record }
+}
+
 /// The journal of a run that this process writes. It holds the lock on the file.
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -72,9 +78,10 @@ pub(crate) struct Journal {
     end: u64,
     last: Option<Record>,
     high_water_mark: Extent,
-    /// The damage after the good records, if there is any; [`Journal::end_at_good_records`] moves it to a quarantine
-    /// file.
+    /// The damage after the good records, if there is any.
     damage: Option<Altered>,
+    /// The records after the damage that can follow the good ones.
+    later: Vec<Record>,
 }
 
 impl Journal {
@@ -88,8 +95,8 @@ impl Journal {
     }
 
     /// [`Journal::open`] for a run that may roll back: it accepts a damaged journal. The contents are then the good
-    /// records before the damage and, if the last record after it can follow them, that record; it is good only if the
-    /// table agrees with it. The damage stays in the file until [`Journal::end_at_good_records`].
+    /// records before the damage, and those after it if they can follow. The damage stays in the file until
+    /// [`Journal::replace_damage`].
     ///
     /// # Errors
     /// As [`Journal::open`], except [`Error::Damage`].
@@ -120,15 +127,14 @@ impl Journal {
             dir.sync().map_err(Error::io("syncing", dir.path()))?;
         }
         let last = contents.as_ref().map(|c| c.last.clone());
-        // Without the record after the damage, which the journal may never hold.
         let high_water_mark = contents.as_ref().map_or(Extent::default(), |c| c.high_water_mark);
-        if let Some(Altered { offset, .. }) = damage
-            && let Some((record, point)) = last_after_damage(&file, &path, offset, last.as_ref())?
-        {
-            contents = Some(Contents::add_after_damage(contents, record, point));
-        }
+        let later = match (&damage, &last) {
+            (Some(damage), Some(last)) => records_after_damage(&file, &path, damage.offset, last)?,
+            _ => Vec::new(),
+        };
+        contents.iter_mut().for_each(|contents| contents.add_after_damage(&later));
         let (dir, end) = (dir.clone(), records * RECORD_BYTES);
-        Ok((Journal { dir, path, file, is_new, end, last, high_water_mark, damage }, contents))
+        Ok((Journal { dir, path, file, is_new, end, last, high_water_mark, damage, later }, contents))
     }
 
     /// Returns the error for damage of the last good record.
@@ -155,46 +161,72 @@ impl Journal {
         self.damage.as_ref()?.game.as_ref()
     }
 
-    /// Truncates the file to its good records, which drops a torn tail. If the rest is damage, first copies it to
-    /// `quarantine-journal-OFFSET.bin`, and returns the name of this file. The caller then appends a record that counts
-    /// the error.
+    /// Truncates the file to its good records, which drops a torn tail. Returns the name of the quarantine file to
+    /// which the rest is copied first, if it is damage.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`] and [`Error::NoRoom`].
     pub(crate) fn end_at_good_records(&mut self) -> Result<Option<String>> {
         if !self.has_rest()? {
             return Ok(None);
         }
-        let name = self.copy_damage()?;
-        self.truncate()?;
-        Ok(name)
-    }
-
-    /// Copies damage to `quarantine-journal-OFFSET.bin`, and returns the name of this file. Then replaces it by a
-    /// record: writes the record over the damage, and truncates the file after it. A process that is killed in between
-    /// leaves damage after the new record, with the same last record, so nothing is lost. `machine` stays as it is,
-    /// because the record may add values that another process computed.
-    ///
-    /// # Errors
-    /// As for [`Journal::append`].
-    pub(crate) fn replace_damage(&mut self, record: Record) -> Result<Option<String>> {
-        let name = self.copy_damage()?;
-        let (line, record) = self.next(record)?;
-        self.write(&line, record)?;
-        self.truncate()?;
-        Ok(name)
-    }
-
-    fn copy_damage(&self) -> Result<Option<String>> {
-        self.damage.as_ref().map(|damage| copy_aside(&self.dir, &self.file, damage.offset)).transpose()
-    }
-
-    /// Truncates the file to the records that this process knows.
-    fn truncate(&mut self) -> Result<()> {
+        let damage = self.damage.as_ref();
+        let name = damage.map(|damage| copy_aside(&self.dir, &self.file, damage.offset)).transpose()?;
         self.file.set_length(self.end).map_err(Error::io("truncating", &self.path))?;
         self.file.sync_all().map_err(Error::io("syncing", &self.path))?;
         self.damage = None;
-        Ok(())
+        Ok(name)
+    }
+
+    /// Copies everything from the damage on to `quarantine-journal-OFFSET.bin`, and returns the name of this file. Then
+    /// replaces the journal, in one step, by a new one: the good records, those after the damage that can follow them,
+    /// linked again, and the record `last`.
+    ///
+    /// # Errors
+    /// As for [`Journal::append`].
+    pub(crate) fn replace_damage(&mut self, last: Record) -> Result<String> {
+        let offset = self.damage.as_ref().map_or(self.end, |damage| damage.offset);
+        let name = copy_aside(&self.dir, &self.file, offset)?;
+        let part = format!("{NAME}.part");
+        let (dir, path, last_good) = (self.dir.clone(), self.path.clone(), self.last.clone());
+        let mut new = Journal {
+            dir,
+            path,
+            file: self.copy_good_records(&part)?,
+            is_new: false,
+            end: self.end,
+            last: last_good,
+            high_water_mark: self.high_water_mark,
+            damage: None,
+            later: Vec::new(),
+        };
+        for record in std::mem::take(&mut self.later) {
+            new.write(record)?;
+        }
+        new.write(written_now(last))?;
+        new.file.sync_all().map_err(Error::io("syncing", self.dir.join(&part)))?;
+        self.check_name()?;
+        self.dir.rename(&part, NAME).map_err(Error::io("renaming", self.dir.join(&part)))?;
+        self.dir.sync().map_err(Error::io("syncing", self.dir.path()))?;
+        *self = new;
+        Ok(name)
+    }
+
+    /// Creates the locked file `part` with the good records.
+    fn copy_good_records(&self, part: &str) -> Result<File> {
+        let written = |action: &'static str| Error::io(action, self.dir.join(part));
+        self.dir.remove(part).map_err(written("removing"))?; // left by a process that was killed here
+        let file = self.dir.open(part, Mode::New).map_err(written("creating"))?;
+        if !file.lock_soon().map_err(written("locking"))? {
+            return Err(Error::Locked { path: self.dir.path().into() });
+        }
+        let mut line = vec![0; RECORD];
+        for at in (0..self.end / RECORD_BYTES).map(|number| number * RECORD_BYTES) {
+            self.file.read_exact_at(&mut line, at).map_err(Error::io("reading", &self.path))?;
+            file.write_all_at(&line, at)
+                .map_err(|source| self.dir.write_error(source, &self.dir.join(part), self.end - at, "writing"))?;
+        }
+        Ok(file)
     }
 
     /// Removes an empty journal, unless the path leads to another file by now. With `tables`, which must not be without
@@ -218,15 +250,13 @@ impl Journal {
     /// then. [`Error::Damage`] if the record is too long. [`Error::NoRoom`] or [`Error::Io`]: the run must stop then,
     /// because the durable state is unknown.
     pub(crate) fn append(&mut self, record: Record) -> Result<()> {
-        let (line, record) = self.next(Record { machine: Some(machine::class().into()), ..record })?;
         self.check_unchanged()?;
-        self.write(&line, record)
+        self.write(written_now(record))?;
+        self.file.sync_data().map_err(Error::io("syncing", &self.path))
     }
 
-    /// The line of the next record, and the record with the fields that link it.
-    fn next(&self, mut record: Record) -> Result<(Vec<u8>, Record)> {
-        record.time = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
-        record.program = crate::PROGRAM.into();
+    /// Links a record to the last one and writes it after it.
+    fn write(&mut self, mut record: Record) -> Result<()> {
         record.sequence = self.last.as_ref().map_or(0, |last| last.sequence + 1);
         record.previous = self.last.as_ref().map_or_else(|| ZEROS.to_owned(), |last| last.blake3.clone());
         let json = unsealed_json(&mut record).map_err(|e| Error::io("writing a record of", &self.path)(e.into()))?;
@@ -238,20 +268,26 @@ impl Journal {
         }
         let (line, hash) = seal(json);
         record.blake3 = hash;
-        Ok((line, record))
-    }
-
-    /// Writes the line of a record after the good records, and makes it durable.
-    fn write(&mut self, line: &[u8], record: Record) -> Result<()> {
-        self.file.write_all_at(line, self.end).map_err(|source| {
+        self.file.write_all_at(&line, self.end).map_err(|source| {
             let action = format!("writing {RECORD} bytes at offset {} of", self.end);
             self.dir.write_error(source, &self.path, RECORD_BYTES, &action)
         })?;
-        self.file.sync_data().map_err(Error::io("syncing", &self.path))?;
         self.end += RECORD as u64;
         self.high_water_mark = self.high_water_mark.max(record.extent());
         self.last = Some(record);
         Ok(())
+    }
+
+    /// Checks that the path still leads to this file.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] if not; [`Error::Io`].
+    fn check_name(&self) -> Result<()> {
+        if self.file.is_named(NAME).map_err(Error::io("reading the state of", &self.path))? {
+            return Ok(());
+        }
+        let what = "its path leads to another file now, or to none".into();
+        Err(Error::Replaced { path: self.path.clone(), what })
     }
 
     /// Checks that the path still leads to this file, that its length is what this process left, and that it ends in
@@ -262,9 +298,7 @@ impl Journal {
     fn check_unchanged(&self) -> Result<()> {
         let io = |action: &'static str| Error::io(action, &self.path);
         let replaced = |what: String| Err(Error::Replaced { path: self.path.clone(), what });
-        if !self.file.is_named(NAME).map_err(io("reading the state of"))? {
-            return replaced("its path leads to another file now, or to none".into());
-        }
+        self.check_name()?;
         let length = self.file.length().map_err(io("reading the state of"))?;
         if length != self.end {
             return replaced(format!("it has {length} bytes instead of {}", self.end));

@@ -75,7 +75,8 @@ fn any_name_is_a_directory_without_special_characters() {
         let directory = named(name);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         assert!(directory.chars().all(is_plain), "{name}: {directory}");
-        assert!((65..=165).contains(&directory.len()) && directory != name, "{name}: {directory}");
+        assert!((66..=165).contains(&directory.len()) && directory != name, "{name}: {directory}");
+        assert!(directory.starts_with(|c: char| c.is_ascii_alphanumeric()), "{name}: {directory}");
     }
     assert_eq!(named("0.77_x-y"), "0.77_x-y");
     assert_ne!(named("a/b"), named("a b"));
