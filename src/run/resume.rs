@@ -4,6 +4,7 @@ use super::admission::{check_keep, check_room};
 use super::context::{Context, Prepared};
 use super::main_loop::OpenRun;
 use super::observer::{Observer, Opening, Outcome, Progress};
+use super::options::Options;
 use super::reader::{known_space, rule_of, space_of};
 use super::rehash::{Rehash, VerifiedTable};
 use super::repair::{Damaged, open_at};
@@ -85,7 +86,13 @@ impl<'c, 'a> Recovery<'c, 'a> {
             check_keep(dir.path(), &rule, options, keep, last.last_rare)?;
             table::check_holes(dir)?;
         }
-        let room = check_room(dir, options, Some(&contents.last), last.width, solver::lookback(&rule, last.last_rare))?;
+        let lookback = solver::lookback(&rule, last.last_rare);
+        let room = if is_head_lost(&last, &contents.points) {
+            let (options, last) = (Options { keep: None, ..options.clone() }, Record { keep: None, ..last.clone() });
+            check_room(dir, &options, Some(&last), last.width, lookback)?
+        } else {
+            check_room(dir, options, Some(&contents.last), last.width, lookback)?
+        };
         context.observer.opened(&Opening::new(&rule, dir, options, last.count, room));
         let summary = match DiscardSummary::read(dir, &last) {
             Err(Error::Damage { .. }) if options.rollback => None,
@@ -100,10 +107,12 @@ impl<'c, 'a> Recovery<'c, 'a> {
 
     /// Notes that no values are discarded, because the record that stated the digest of the head was lost.
     fn note_lost_head(&mut self) {
-        let is_stated = self.contents.points.iter().any(|point| point.count == RETAINED_HEAD);
-        if self.last.keep.is_some() && self.last.count > RETAINED_HEAD && !is_stated {
+        if is_head_lost(&self.last, &self.contents.points) {
             let path = self.context.dir.path().display();
-            let note = format!("{path}: no values are freed, because the record of the first 2^26 values was lost");
+            let note = format!(
+                "{path}: all values stay on the disk, because the record of the first 2^26 values was lost, without \
+                 which none can be freed"
+            );
             self.context.observer.note(&note);
         }
     }
@@ -241,12 +250,12 @@ impl<'c, 'a> Recovery<'c, 'a> {
             return Err(self.journal.last_record_damaged(verified.counted.mismatch_with(&self.last)));
         }
         if self.journal.is_damaged() {
-            // A rollback to the same count states the damage.
+            // A rollback to the same count states the damage, and counts the repairs.
             self.last.event = Event::Rollback;
-            self.replace_damage()?;
-        } else {
-            self.drop_torn_tail()?;
+            self.count_repairs();
+            return self.replace_damage();
         }
+        self.drop_torn_tail()?;
         if self.repaired > 0 { self.record_repairs() } else { Ok(()) }
     }
 
@@ -452,6 +461,12 @@ impl<'c, 'a> Recovery<'c, 'a> {
         };
         Prepared::Nothing(Outcome { rule: self.rule.clone(), progress, computed: 0, stopped })
     }
+}
+
+/// Whether a run is to discard values and never can, because no record states the digest of the head.
+fn is_head_lost(last: &Record, points: &[CommitPoint]) -> bool {
+    let is_stated = points.iter().any(|point| point.count == RETAINED_HEAD);
+    last.keep.is_some() && last.count > RETAINED_HEAD && !is_stated
 }
 
 /// Where the table disagrees with the journal.

@@ -1,5 +1,6 @@
 //! One growing file of a table.
 
+use super::files::unused_name;
 use super::npy::{self, HEADER, npy_header};
 use crate::error::{Damage, Error, Result};
 use crate::storage::{Bytes, Dir, File, Mode};
@@ -221,20 +222,24 @@ impl Column {
         Ok(())
     }
 
-    /// Copies the existing bytes of `units` to a quarantine file, durably, and returns the name of that file. Returns
-    /// `None` if there are no such bytes, or if the quarantine file exists already, which is not replaced.
+    /// Copies the existing bytes of `units` to a new quarantine file, durably, and returns the name of that file.
+    /// Returns `None` if there are no such bytes, or if a quarantine file has them already.
     pub(super) fn quarantine(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
         let offset = HEADER + units.start * self.layout.unit;
         // `units.end` comes from a record that does not agree with the files, so it may lie beyond their end.
         let end = self.length()?.min(self.end_of(units.end));
-        let name = format!("{name}-{offset}.bin");
-        let io = |action: &'static str| Error::io(action, self.dir.join(&name));
-        // An existing file of that name was written before a kill and holds the original bytes.
-        if end <= offset || self.dir.length(&name).map_err(io("reading the state of"))?.is_some() {
+        if end <= offset {
             return Ok(None);
         }
         let mut bytes = vec![0; index(end - offset)];
         self.file.read_exact_at(&mut bytes, offset).map_err(Error::io("reading", &self.path))?;
+        let stem = format!("{name}-{offset}");
+        // A process that was killed here may have copied these bytes already.
+        let first = format!("{stem}.bin");
+        if self.dir.read_at_most(&first, bytes.len() as u64).is_ok_and(|copied| copied == bytes) {
+            return Ok(None);
+        }
+        let name = unused_name(&self.dir, &stem, "bin")?;
         self.dir
             .write_whole(&name, &bytes)
             .map_err(|source| self.dir.write_error(source, &self.dir.join(&name), bytes.len() as u64, "writing"))?;

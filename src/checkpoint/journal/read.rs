@@ -236,7 +236,7 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
 ///
 /// - the first record after the damage is not within [`MAX_TORN_TAIL`] bytes of `from`,
 /// - a record does not belong to the same run or to its place, or a second damage follows,
-/// - a rollback or a repair may be among the lost records: these count an error, or the run went back,
+/// - a rollback or a repair may be among the lost records,
 /// - the run has discarded values, and a lost record stated the digest at one end of these.
 pub(super) fn records_after_damage(file: &File, path: &Path, from: u64, before: &Record) -> Result<Vec<Record>> {
     let length = file.length().map_err(Error::io("reading the state of", path))?;
@@ -272,7 +272,11 @@ fn after_damage(line: &[u8], hash: &str, number: u64, before: &Record, earlier: 
         && (record.format, &*record.blake3, record.sequence) == (FORMAT, hash, number);
     let follows = match earlier {
         Some(earlier) => record.previous == earlier.blake3,
-        None => record.errors == before.errors && record.count >= before.count,
+        None => {
+            // A rollback that is lost counted an error, went back, or followed a suspect value.
+            let is_same_state = record.count > before.count || record.digest == before.digest;
+            record.errors == before.errors && record.count >= before.count && is_same_state && before.suspect.is_none()
+        }
     };
     if !is_here || !follows {
         return None;

@@ -166,6 +166,20 @@ fn records_that_cannot_follow_the_damage_are_given_up() {
     let smaller = [(Event::Open, 0, 0), (Event::Commit, 300, 0), (Event::Rollback, 100, 0), (Event::Commit, 200, 0)];
     let (memory, dir) = journal_of(&smaller);
     assert_eq!(opened_to_roll_back(&memory, &dir, flip(2)).last.count, 300);
+    // A rollback because of a suspect value counts no error, and the run may have come as far as before.
+    for suspect in [Some(150), None] {
+        let (memory, dir) = journal_of(&RECORDS[..2]);
+        let mut journal = Journal::open(&dir).unwrap().0;
+        let last = journal.last().unwrap().clone();
+        let kept_200 = kept(200, &(0..0));
+        let before = Record { count: 200, suspect, digest: "1".repeat(64), kept: kept_200.clone(), ..last.clone() };
+        journal.append(before.clone()).unwrap();
+        journal.append(Record { event: Event::Rollback, count: 100, suspect: None, ..last.clone() }).unwrap();
+        journal.append(Record { suspect: None, digest: "2".repeat(64), kept: kept_200, ..before }).unwrap();
+        drop(journal);
+        let contents = opened_to_roll_back(&memory, &dir, flip(3));
+        assert_eq!((contents.records, contents.last.digest), (3, "1".repeat(64)), "suspect {suspect:?}");
+    }
     // A record out of its place, one of another run, and a missing one.
     type Harm = fn(&mut Vec<u8>);
     let harms: [Harm; 3] = [
