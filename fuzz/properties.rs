@@ -318,15 +318,26 @@ pub(crate) fn edges(input: &[u8]) {
     }
 }
 
+/// The text of a record with its seal; `None` if the text is no JSON object.
+fn sealed(text: &str) -> Option<String> {
+    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
+    fields.insert("seal".into(), "".into());
+    let hash = blake3::hash(serde_json::to_string(&fields).ok()?.as_bytes());
+    fields.insert("seal".into(), hash.to_hex().as_str().into());
+    serde_json::to_string(&fields).ok()
+}
+
 /// Checks that an accepted record prints as one line of a table and survives a round trip through JSON, that
 /// contradiction between two records of a game is symmetric, and that no record contradicts itself. After a first byte
-/// `r`, the input is the text of a record. Otherwise it consists of lines `RECORD KEY JSON`, which set fields of the
-/// first (`1`) and the second (`2`) of two good records of Kayles.
+/// `r`, the input is the text of a record, which is also tried with its seal. Otherwise it consists of lines `RECORD
+/// KEY JSON`, which set fields of the first (`1`) and the second (`2`) of two good records of Kayles.
 pub(crate) fn record(input: &[u8]) {
     const NAME: &str = "0.77.json";
     let mut accepted = Vec::new();
     if let Some(text) = input.strip_prefix(b"r") {
         accepted.extend(value_of(survey::Record::parse(NAME, text)));
+        let sealed = std::str::from_utf8(text).ok().and_then(sealed);
+        accepted.extend(sealed.and_then(|text| value_of(survey::Record::parse(NAME, text.as_bytes()))));
     } else {
         let Ok(text) = std::str::from_utf8(input) else { return };
         for (which, good) in ["1", "2"].into_iter().zip(good_records()) {
@@ -341,8 +352,8 @@ pub(crate) fn record(input: &[u8]) {
                 }
             }
             let fields = fields.iter().map(|(key, json)| format!("{}:{json}", serde_json::Value::from(&**key)));
-            let text = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
-            accepted.extend(value_of(survey::Record::parse(NAME, text.as_bytes())));
+            let text = sealed(&format!("{{{}}}", fields.collect::<Vec<_>>().join(",")));
+            accepted.extend(text.and_then(|text| value_of(survey::Record::parse(NAME, text.as_bytes()))));
         }
         assert!(!input.is_empty() || accepted.len() == 2, "the good records are not accepted");
     }
@@ -351,8 +362,8 @@ pub(crate) fn record(input: &[u8]) {
             let header = table.lines().count() - 1;
             assert!(!table.contains(|c: char| c.is_control() && c != '\n') && (1..=2).contains(&header), "{table:?}");
         }
-        let again = serde_json::to_vec(record).expect("numbers and text are JSON");
-        assert_eq!(survey::Record::parse(NAME, &again).as_ref(), Ok(record));
+        let again = record.file_text();
+        assert_eq!(survey::Record::parse(NAME, again.as_bytes()).as_ref(), Ok(record));
         for other in &accepted {
             let [why, back] = [(record, other), (other, record)].map(|(a, b)| survey::contradiction(a, b).is_some());
             assert!(why == back && (!why || record != other), "{record:?}\n{other:?}");

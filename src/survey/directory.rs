@@ -68,8 +68,8 @@ pub(super) fn open(plan: Plan, dir: &Path) -> Result<(Dir, File, Plan)> {
     Ok((dir, lock, plan))
 }
 
-/// Refuses a directory that has files but neither a plan nor a record of a survey, unless a lock file is all it has:
-/// that of a survey that was stopped before it wrote its plan.
+/// Refuses a directory that has files but neither a plan nor a record of a survey, unless it has only what a survey
+/// leaves that was stopped before it wrote its plan.
 fn refuse_foreign(dir: &Dir) -> Result<()> {
     let reading = || Error::io("reading the names in", dir.path());
     let entries = match std::fs::read_dir(dir.path()) {
