@@ -2,7 +2,7 @@
 
 use super::Usage;
 use super::input::{called, read_text};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use grundy::games::edges::{Direction, Edges};
 use grundy::games::graph::Graph;
 use grundy::theory::nimber::nim_sum;
@@ -65,7 +65,15 @@ pub(crate) fn graph(args: &Args) -> Result<()> {
 }
 
 fn read(path: &Path) -> Result<Graph> {
-    Ok(Graph::new(edges(path, Direction::Directed)?)?)
+    let graph = Graph::new(edges(path, Direction::Directed)?)?;
+    let (path, names) = (called(path).display(), graph.names());
+    let Some(first) = names.first() else { bail!("{path}: no vertex; write a move 'a b' in each line") };
+    let is_list = names.iter().all(|name| name.contains([',', ';']));
+    if is_list && (0..names.len()).all(|vertex| graph.options(vertex).is_empty()) {
+        let first = first.escape_debug();
+        bail!("{path}: no move: '{first}' is the name of one vertex; write a move 'a b' with a blank");
+    }
+    Ok(graph)
 }
 
 /// Reads the edges of a graph from a file.

@@ -96,13 +96,6 @@ impl Edges {
         } else {
             edges.lines(text, direction)?;
         }
-        if edges.names.is_empty() {
-            return Err(edges.at(1, format!("no vertex; {LINE}")));
-        }
-        if edges.edges.is_empty() && edges.names.iter().all(|name| name.contains([',', ';'])) {
-            let name = edges.names[0].escape_debug().to_string();
-            return Err(edges.at(1, format!("no move: '{name}' is the name of one vertex; {LINE}")));
-        }
         Ok(edges)
     }
 
