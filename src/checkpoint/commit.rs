@@ -121,7 +121,9 @@ impl Committer {
         summary: Option<DiscardSummary>,
     ) -> Committer {
         let segment_ends = points.iter().filter(|point| point.count.is_multiple_of(SEGMENT));
-        let ends = segment_ends.map(|point| (point.count, point.digest)).collect();
+        // The record at the end of the discarded values may be lost; their summary states the same digest.
+        let summarized = summary.as_ref().and_then(|summary| Some((summary.to, summary.digest()?)));
+        let ends = segment_ends.map(|point| (point.count, point.digest)).chain(summarized).collect();
         let summary = summary.zip(self.template.snapshot.clone());
         Committer { chain, summary, ends, ..self }
     }

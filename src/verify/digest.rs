@@ -57,12 +57,12 @@ fn digest_of(
     }
     view.table.check_escapes()?;
     let summary = DiscardSummary::read(dir, &view.contents.last)?;
-    if let (None, Some(summary)) = (&range, summary) {
-        return digest_of_retained(view, &summary, go_on);
+    if let (None, Some(summary)) = (&range, &summary) {
+        return digest_of_retained(view, summary, go_on);
     }
     let range = range.unwrap_or(0..view.len());
     view.require(range.start, range.end)?;
-    let Some((report, recount)) = hash(view, range, go_on)? else { return Ok(None) };
+    let Some((report, recount)) = hash(view, summary.as_ref(), range, go_on)? else { return Ok(None) };
     if report.checked == view.len() {
         check_counts(view, recount)?;
     }
@@ -79,9 +79,9 @@ fn digest_of_retained(
     let count = view.len();
     let all = count - (discarded.end - discarded.start);
     // The last values come first, because an active run soon discards their beginning.
-    let tail = hash(view, discarded.end..count, |done, _| go_on(done, all))?;
+    let tail = hash(view, Some(summary), discarded.end..count, |done, _| go_on(done, all))?;
     let Some((tail, tail_counted)) = tail else { return Ok(None) };
-    let head = hash(view, 0..discarded.start, |done, _| go_on(tail.checked + done, all))?;
+    let head = hash(view, Some(summary), 0..discarded.start, |done, _| go_on(tail.checked + done, all))?;
     let Some((head, head_counted)) = head else { return Ok(None) };
     let differs = |p: &&journal::CommitPoint| p.count == discarded.end && Some(p.digest) != summary.digest();
     if let Some(point) = view.contents.points.iter().find(differs) {
@@ -108,14 +108,18 @@ fn check_counts(view: &RunReader, recount: RecordStats) -> Result<()> {
 /// Hashes the values of a range and compares them with the journal; `None` when `go_on` returned false.
 fn hash(
     view: &RunReader,
+    summary: Option<&DiscardSummary>,
     range: Range<u64>,
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<(Report, RecordStats)>> {
     let points = &view.contents.points;
-    // Start at a segment boundary whose digest a record states, end at an n whose digest a record states.
-    let boundary = |p: &&journal::CommitPoint| p.count.is_multiple_of(SEGMENT) && p.count <= range.start;
-    let start = points.iter().rev().find(boundary).filter(|p| p.count > 0);
-    let (from, mut closed) = start.map_or((0, Digest::default()), |p| (p.count, p.digest));
+    // Start at a segment boundary whose digest a record or the summary states, end at an n whose digest a record
+    // states.
+    let stated = points.iter().rev().map(|p| (p.count, p.digest)).find(|&(n, _)| is_boundary(n, &range));
+    let summarized = summary.and_then(|summary| Some((summary.to, summary.digest()?)));
+    // A record takes precedence over the summary.
+    let starts = summarized.filter(|&(n, _)| is_boundary(n, &range)).into_iter().chain(stated);
+    let (from, mut closed) = starts.max_by_key(|&(n, _)| n).unwrap_or_default();
     let space = space_of(&view.rule, &view.contents.last);
     let mut recount = RecordStats::default();
     let end = points.iter().find(|p| p.count >= range.end).map_or(range.end, |p| p.count);
@@ -152,6 +156,11 @@ fn hash(
     let records = view.contents.records;
     let report = Report { from, to: end, checked, records, unchecked: None, kernel: None };
     Ok(Some((report, recount)))
+}
+
+/// Returns whether the hash of a range may start at n, if the digest of the values before is known.
+fn is_boundary(n: u64, range: &Range<u64>) -> bool {
+    n > 0 && n.is_multiple_of(SEGMENT) && n <= range.start
 }
 
 /// The hashes and counts of a segment of the table.

@@ -387,6 +387,34 @@ fn bad_snapshot_is_damage_and_rollback_goes_to_the_first_values() {
     }
 }
 
+/// The discard summary states the digest of the freed values too, so it can be read, and more can be freed.
+#[test]
+fn lost_record_at_the_end_of_the_freed_values_costs_no_values() {
+    let (_parent, dir) = copied();
+    let points = journal::read(&dir).unwrap().points;
+    let path = dir.join("journal.jsonl");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let states_end = |line: &[u8]| serde_json::from_slice::<serde_json::Value>(line).unwrap()["count"] == FREED.end;
+    let lost = bytes.chunks(RECORD).position(states_end).unwrap();
+    bytes[lost * RECORD + 100] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    run_well(GAME, &dir, &["--to", "1", "--rollback"]);
+    same_where_kept(&dir, runs().0);
+    let left = journal::read(&dir).unwrap().points;
+    assert_eq!(left, points.into_iter().filter(|point| point.count != FREED.end).collect::<Vec<_>>());
+    for range in [&[][..], &["--range", "83886080..84000000"]] {
+        let output = output_on(&["verify"], &dir, range);
+        assert_eq!(output.status.code(), Some(0), "{range:?}: {}", text(&output.stderr));
+    }
+    for to in ["101000000", "102000000"] {
+        run_well(GAME, &dir, &["--to", to]);
+    }
+    let end = FREED.end + SEGMENT;
+    assert_eq!(status(&dir).unwrap()["kept"], serde_json::json!([[0, HEAD], [end, 102_000_000]]));
+    assert!(is_hole(&values(&dir), HEAD..end));
+    assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0));
+}
+
 #[test]
 fn damage_is_repaired_if_earlier_values_exist_else_rolled_back() {
     for (n, back) in [(TO - 5, None), (FREED.end, Some(HEAD..HEAD + 1)), (1000, None)] {

@@ -310,14 +310,30 @@ fn damaged_record_within_the_journal_is_repaired_by_rollback() {
 }
 
 #[test]
-fn damaged_first_record_is_repaired_by_rollback_to_0() {
+fn damaged_first_record_costs_no_values() {
     let pair = Pair::new("kayles");
     flip(&pair.file("journal.jsonl"), 100);
     let altered = std::fs::read(pair.file("journal.jsonl")).unwrap();
     pair.is_refused(3);
-    let output = run("kayles", &pair.dir(), &["--to", COUNT, "--rollback", "--width", "u8"]);
+    let output = run("kayles", &pair.dir(), &["--to", "1", "--rollback"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(std::fs::read(pair.file("quarantine-journal-0.bin")).unwrap() == altered, "all of it is kept");
+    assert_eq!(count(&pair.dir()), 20_000);
+    let records = records(&pair.dir());
+    assert_eq!((&records[0]["sequence"], &records[0]["kernel"]), (&json!(0), &json!("unknown")));
+    assert_eq!(records.last().unwrap()["errors"], 1);
+    pair.ends_right();
+}
+
+/// If the table disagrees with the records after a damaged first one, it is repaired by the first of them.
+#[test]
+fn damaged_first_record_and_value_are_both_repaired() {
+    let pair = Pair::new("kayles");
+    flip(&pair.file("journal.jsonl"), 100);
+    flip(&pair.file("values.npy"), HEADER + 500);
+    let output = run("kayles", &pair.dir(), &["--to", "1", "--rollback"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!((count(&pair.dir()), status(&pair.dir()).unwrap()["errors"].as_u64()), (20_000, Some(2)));
     pair.ends_right();
 }
 
@@ -487,7 +503,9 @@ fn a_refused_rollback_changes_nothing() {
 #[test]
 fn tables_without_a_good_record_are_set_aside() {
     let pair = Pair::new("kayles");
-    flip(&pair.file("journal.jsonl"), 100);
+    for record in [0, 2] {
+        flip(&pair.file("journal.jsonl"), record * RECORD as u64 + 100);
+    }
     let values = std::fs::read(pair.file("values.npy")).unwrap();
     run_well("kayles", &pair.dir(), &["--to", COUNT, "--rollback", "--width", "u8"]);
     assert!(std::fs::read(pair.file("quarantine-values.npy")).unwrap() == values);

@@ -46,26 +46,30 @@ impl Contents {
         }
     }
 
-    /// Adds the next record. Earlier points that do not lie below it no longer describe the table.
-    fn add(&mut self, record: Record, point: CommitPoint) {
-        while self.points.last().is_some_and(|last| last.count >= point.count) {
-            self.points.pop();
+    /// Adds the next record, or the first one. Earlier points that do not lie below it no longer describe the table.
+    fn and(contents: Option<Contents>, record: Record, point: CommitPoint) -> Contents {
+        let Some(mut contents) = contents else { return Contents::of_first(record, point) };
+        while contents.points.last().is_some_and(|last| last.count >= point.count) {
+            contents.points.pop();
         }
-        self.points.push(point);
-        Origin::follow(&mut self.origins, &record);
-        self.before = self.last.extent();
-        self.high_water_mark = self.high_water_mark.max(record.extent());
-        self.last = record;
-        self.records += 1;
+        contents.points.push(point);
+        Origin::follow(&mut contents.origins, &record);
+        contents.before = contents.last.extent();
+        contents.high_water_mark = contents.high_water_mark.max(record.extent());
+        contents.last = record;
+        contents.records += 1;
+        contents
     }
 
-    /// Adds the records after damage, which are not counted in `records`: they are not yet written after the good ones.
-    pub(super) fn add_after_damage(&mut self, records: &[Record]) {
-        for record in records {
+    /// Returns the good records before damage, if there are any, and those after it, which are not counted in
+    /// `records`: they are not yet written after the good ones.
+    pub(super) fn and_after_damage(good: Option<Contents>, later: &[Record]) -> Option<Contents> {
+        let records = good.as_ref().map_or(0, |good| good.records);
+        let contents = later.iter().fold(good, |contents, record| {
             let digest = record.digest().expect("records_after_damage has checked it");
-            self.add(record.clone(), record.point(digest));
-        }
-        self.records -= records.len() as u64;
+            Some(Contents::and(contents, record.clone(), record.point(digest)))
+        });
+        contents.map(|contents| Contents { records, ..contents })
     }
 
     /// Checks that the journal has no torn tail, for callers that do not accept one.
@@ -211,10 +215,7 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
         }
         let record = match check_line(dir, &line, contents.as_ref().map(|contents| &contents.last))? {
             Line::Good(record, point) => {
-                match &mut contents {
-                    Some(contents) => contents.add(*record, point),
-                    None => contents = Some(Contents::of_first(*record, point)),
-                }
+                contents = Some(Contents::and(contents, *record, point));
                 offset += RECORD_BYTES;
                 continue;
             }
@@ -231,14 +232,20 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
     }
 }
 
-/// Returns the records after the damage of a journal, as they can follow `before`, the last good record before it. The
-/// damage begins at offset `from`; at most one torn record may follow the last one. Returns none if
+/// Returns the records after the damage of a journal, as they can follow `before`, the last good record before it;
+/// `None` if the first record is damaged. The damage begins at offset `from`; at most one torn record may follow the
+/// last one. Returns none if
 ///
 /// - the first record after the damage is not within [`MAX_TORN_TAIL`] bytes of `from`,
 /// - a record does not belong to the same run or to its place, or a second damage follows,
 /// - a rollback or a repair may be among the lost records,
-/// - the run has discarded values, and a lost record stated the digest at one end of these.
-pub(super) fn records_after_damage(file: &File, path: &Path, from: u64, before: &Record) -> Result<Vec<Record>> {
+/// - the run has discarded values, and a lost record stated the digest of the values before them.
+pub(super) fn records_after_damage(
+    file: &File,
+    path: &Path,
+    from: u64,
+    before: Option<&Record>,
+) -> Result<Vec<Record>> {
     let length = file.length().map_err(Error::io("reading the state of", path))?;
     let mut records: Vec<Record> = Vec::new();
     let mut line = vec![0; RECORD];
@@ -246,7 +253,10 @@ pub(super) fn records_after_damage(file: &File, path: &Path, from: u64, before: 
     while (number + 1) * RECORD_BYTES <= length {
         let at = number * RECORD_BYTES;
         file.read_exact_at(&mut line, at).map_err(Error::io("reading", path))?;
-        let found = own_hash(&line).and_then(|hash| after_damage(&line, &hash, number, before, records.last()));
+        let found = own_hash(&line).and_then(|hash| match records.last() {
+            Some(earlier) => next_after_damage(&line, &hash, number, earlier),
+            None => first_after_damage(&line, &hash, number, before),
+        });
         match found {
             Some(record) => records.push(record),
             None if own_hash(&line).is_some() => return Ok(Vec::new()),
@@ -257,36 +267,48 @@ pub(super) fn records_after_damage(file: &File, path: &Path, from: u64, before: 
         number += 1;
     }
     let Some((first, last)) = records.first().zip(records.last()) else { return Ok(Vec::new()) };
-    let is_lost = |n: u64| before.count < n && n < first.count;
+    let is_lost = |n: u64| before.map_or(0, |before| before.count) < n && n < first.count;
     let discarded = last.discarded().unwrap_or(0..0);
-    let ends_are_stated = discarded.is_empty() || !(is_lost(discarded.start) || is_lost(discarded.end));
-    Ok(if ends_are_stated { records } else { Vec::new() })
+    Ok(if discarded.is_empty() || !is_lost(discarded.start) { records } else { Vec::new() })
 }
 
-/// Returns the record of line `number`, which has this correct hash, if it can follow `earlier`, the record before it
-/// after the damage, or as the first one `before`, the last good record before the damage. The first one also adds the
-/// values of the lost records, so its kernel and its machine are unknown.
-fn after_damage(line: &[u8], hash: &str, number: u64, before: &Record, earlier: Option<&Record>) -> Option<Record> {
-    let mut record: Record = serde_json::from_slice(line).ok()?;
-    let is_here = (&before.run, &before.rule, before.width) == (&record.run, &record.rule, record.width)
-        && (record.format, &*record.blake3, record.sequence) == (FORMAT, hash, number);
-    let follows = match earlier {
-        Some(earlier) => record.previous == earlier.blake3,
-        None => {
-            // A rollback that is lost counted an error, went back, or followed a suspect value.
+/// Returns the first record after damage, in line `number` and with this correct hash, if it can follow `before`, the
+/// last good record. It also adds the values of the lost records, so its kernel and its machine are unknown.
+fn first_after_damage(line: &[u8], hash: &str, number: u64, before: Option<&Record>) -> Option<Record> {
+    let record = record_at(line, hash, number)?;
+    // A rollback that is lost counted an error, went back, or followed a suspect value.
+    let follows = match before {
+        Some(before) => {
             let is_same_state = record.count > before.count || record.digest == before.digest;
-            record.errors == before.errors && record.count >= before.count && is_same_state && before.suspect.is_none()
+            is_of_run(&record, before)
+                && record.errors == before.errors
+                && record.count >= before.count
+                && is_same_state
+                && before.suspect.is_none()
         }
+        None => record.errors == 0,
     };
-    if !is_here || !follows {
-        return None;
-    }
-    if earlier.is_none() {
-        record.event = Event::Commit;
-        (record.kernel, record.machine) = (UNKNOWN_KERNEL.into(), None);
-    }
-    point_of(&record, Some(earlier.unwrap_or(before))).ok()?;
-    Some(record)
+    let record = Record { event: Event::Commit, kernel: UNKNOWN_KERNEL.into(), machine: None, ..record };
+    (follows && point_of(&record, before).is_ok()).then_some(record)
+}
+
+/// Returns the record of line `number`, which has this correct hash, if it follows `earlier`, the record before it
+/// after the damage.
+fn next_after_damage(line: &[u8], hash: &str, number: u64, earlier: &Record) -> Option<Record> {
+    let record = record_at(line, hash, number)?;
+    let follows = is_of_run(&record, earlier) && record.previous == earlier.blake3;
+    (follows && point_of(&record, Some(earlier)).is_ok()).then_some(record)
+}
+
+/// Returns the record of line `number`, which has this correct hash, if it states its place and its hash.
+fn record_at(line: &[u8], hash: &str, number: u64) -> Option<Record> {
+    let record: Record = serde_json::from_slice(line).ok()?;
+    ((record.format, &*record.blake3, record.sequence) == (FORMAT, hash, number)).then_some(record)
+}
+
+/// Returns whether two records are of the same run.
+fn is_of_run(record: &Record, other: &Record) -> bool {
+    (&other.run, &other.rule, other.width) == (&record.run, &record.rule, record.width)
 }
 
 /// Reads the next 4096 bytes of a journal; fewer at its end.

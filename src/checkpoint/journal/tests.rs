@@ -125,7 +125,14 @@ type AfterDamage = (&'static [usize], &'static [u64], &'static [(u64, &'static s
 
 #[test]
 fn records_after_a_damaged_one_follow_and_the_first_has_no_known_origin() {
-    let cases: [AfterDamage; 4] = [
+    let cases: [AfterDamage; 7] = [
+        (
+            &[0],
+            &[100, 200, 300, 400],
+            &[(100, UNKNOWN_KERNEL), (200, "kernel of 200"), (300, "kernel of 300"), (400, "kernel of 400")],
+        ),
+        (&[0, 1, 2], &[300, 400], &[(300, UNKNOWN_KERNEL), (400, "kernel of 400")]),
+        (&[0, 1, 2, 3, 4], &[400], &[(400, UNKNOWN_KERNEL)]),
         (&[2], &[0, 100, 300, 400], &[(100, "kernel of 100"), (300, UNKNOWN_KERNEL), (400, "kernel of 400")]),
         (&[2, 3], &[0, 100, 400], &[(100, "kernel of 100"), (400, UNKNOWN_KERNEL)]),
         (
@@ -162,6 +169,12 @@ fn records_that_cannot_follow_the_damage_are_given_up() {
     let lost_rollback = journal_of(&with_rollback);
     let contents = opened_to_roll_back(&lost_rollback.0, &lost_rollback.1, flip(3));
     assert_eq!((contents.last.count, contents.records), (200, 3), "a rollback may be lost");
+    // Nothing states what preceded the first record: it must count no error.
+    let (memory, dir) = journal_of(&with_rollback[2..]);
+    let mut bytes = memory.get(NAME).unwrap();
+    bytes[50] ^= 1;
+    memory.put(NAME, bytes);
+    assert!(Journal::open_to_roll_back(&dir).unwrap().1.is_none(), "a rollback may be lost");
     // The first count is smaller than that before the damage.
     let smaller = [(Event::Open, 0, 0), (Event::Commit, 300, 0), (Event::Rollback, 100, 0), (Event::Commit, 200, 0)];
     let (memory, dir) = journal_of(&smaller);
@@ -202,18 +215,20 @@ fn records_that_cannot_follow_the_damage_are_given_up() {
 
 #[test]
 fn a_damaged_journal_is_replaced_as_a_whole_or_not_at_all() {
-    let (memory, dir) = journal_of(&RECORDS);
-    let mut bytes = memory.get(NAME).unwrap();
-    bytes[2 * RECORD + 50] ^= 1;
-    memory.put(NAME, bytes.clone());
-    let (mut journal, contents) = Journal::open_to_roll_back(&dir).unwrap();
-    let last = Record { event: Event::Rollback, errors: 1, ..contents.unwrap().last };
-    let name = journal.replace_damage(last).unwrap();
-    assert!(memory.get(&name).unwrap() == bytes[2 * RECORD..], "everything from the damage on");
-    let contents = read(dir.clone()).unwrap();
-    assert_eq!((contents.records, contents.last.errors, contents.last.count), (6, 1, 400));
-    assert_eq!(journal.last().unwrap().blake3, contents.last.blake3);
-    assert!(Journal::open(&dir).is_err(), "the new journal is locked");
-    journal.append(Record { event: Event::Close, ..contents.last }).unwrap();
-    assert_eq!(read(dir).unwrap().records, 7);
+    for damaged in [0, 2] {
+        let (memory, dir) = journal_of(&RECORDS);
+        let mut bytes = memory.get(NAME).unwrap();
+        bytes[damaged * RECORD + 50] ^= 1;
+        memory.put(NAME, bytes.clone());
+        let (mut journal, contents) = Journal::open_to_roll_back(&dir).unwrap();
+        let last = Record { event: Event::Rollback, errors: 1, ..contents.unwrap().last };
+        let name = journal.replace_damage(last).unwrap();
+        assert!(memory.get(&name).unwrap() == bytes[damaged * RECORD..], "everything from the damage on");
+        let contents = read(dir.clone()).unwrap();
+        assert_eq!((contents.records, contents.last.errors, contents.last.count), (6, 1, 400));
+        assert_eq!(journal.last().unwrap().blake3, contents.last.blake3);
+        assert!(Journal::open(&dir).is_err(), "the new journal is locked");
+        journal.append(Record { event: Event::Close, ..contents.last }).unwrap();
+        assert_eq!(read(dir).unwrap().records, 7);
+    }
 }

@@ -109,7 +109,7 @@ impl Journal {
         let (file, is_new) = lock(dir)?;
         let mut scan = scan(dir.path(), &file)?;
         let damage = if accepts_damage { scan.damage.take() } else { None };
-        let mut contents = scan.undamaged(dir.path())?;
+        let contents = scan.undamaged(dir.path())?;
         let records = contents.as_ref().map_or(0, |c| c.records);
         if let Some(before) = records.checked_sub(1) {
             // If the sync of the last record failed, the kernel still returns the record but never writes it to the
@@ -128,11 +128,11 @@ impl Journal {
         }
         let last = contents.as_ref().map(|c| c.last.clone());
         let high_water_mark = contents.as_ref().map_or(Extent::default(), |c| c.high_water_mark);
-        let later = match (&damage, &last) {
-            (Some(damage), Some(last)) => records_after_damage(&file, &path, damage.offset, last)?,
-            _ => Vec::new(),
+        let later = match &damage {
+            Some(damage) => records_after_damage(&file, &path, damage.offset, last.as_ref())?,
+            None => Vec::new(),
         };
-        contents.iter_mut().for_each(|contents| contents.add_after_damage(&later));
+        let contents = Contents::and_after_damage(contents, &later);
         let (dir, end) = (dir.clone(), records * RECORD_BYTES);
         Ok((Journal { dir, path, file, is_new, end, last, high_water_mark, damage, later }, contents))
     }
