@@ -24,8 +24,8 @@ use std::process::ExitCode;
                         'differs' is null, or has the keys segment from to; 'contradiction' is null, or the key of a \
                         manifest that contradicts equal digests; 'machines' contains null where the machine of values is not \
                         known; 'confirmed' is the number of first values that different kernels on different machines \
-                        computed with equal digests; 'obstacle' is null, or why no more are: differs, \
-                        no-common-digest, same-kernel, unknown-machine, same-machine or contradiction.")]
+                        computed with equal digests; 'obstacle' is null, or the reason why no further values are \
+                        confirmed: differs, no-common-digest, same-kernel, unknown-machine, same-machine or contradiction.")]
 pub(crate) struct Args {
     /// Run directory, published directory, or manifest.
     #[arg(value_name = "A")]
@@ -49,7 +49,8 @@ pub(crate) fn compare(args: &Args) -> Result<ExitCode> {
     let (mut one, mut other) = (manifest_of(&args.one)?, manifest_of(&args.other)?);
     name_machine(args.machine.as_deref(), &mut [&mut one, &mut other])?;
     let comparison = compared((&args.one, &one), (&args.other, &other))?;
-    if args.record {
+    let differ = comparison.differs.is_some() || comparison.contradiction.is_some();
+    if args.record && !differ {
         let confirmation = comparison.confirmation(&other).ok_or_else(|| {
             let (one, other) = (args.one.display(), args.other.display());
             anyhow!("{other} does not confirm {one}: {}", comparison.obstacle.map_or("no values", reason))
@@ -63,12 +64,13 @@ pub(crate) fn compare(args: &Args) -> Result<ExitCode> {
         let [a, b] = comparison.counts.map(HumanCount);
         let agree = match comparison.agree {
             0 if comparison.differs.is_none() => "no digest is stated by both".to_owned(),
+            0 => "no digest is equal".to_owned(),
             agree => format!("the first {} have equal digests", counted(agree, "values")),
         };
         let mut text = format!("{}: {a} and {b} values; {agree}", comparison.game);
         if let Some(differs) = comparison.differs {
             let (from, to, segment) = (differs.from, differs.to, differs.segment);
-            text += &format!("; they differ in {from}..{to}");
+            text += &format!("; the first difference is in {}..{}", HumanCount(from), HumanCount(to));
             if to - from <= SEGMENT {
                 text += &format!(", in segment {segment}");
             }
@@ -91,7 +93,7 @@ pub(crate) fn compare(args: &Args) -> Result<ExitCode> {
         Ok(out.write_all(fitted(&(text + "\n")).as_bytes())?)
     })?;
     Ok(ExitCode::from(match comparison.agree {
-        _ if comparison.differs.is_some() || comparison.contradiction.is_some() => 3,
+        _ if differ => 3,
         0 => super::INCOMPLETE,
         _ => 0,
     }))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Maximum time between two looks at the clock, which may be set meanwhile.
+/// Maximum time between two readings of the clock; the system time may change meanwhile.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Options of commands that can be stopped.

@@ -34,7 +34,7 @@ pub(crate) fn games(args: &Args) -> Result<()> {
                 "last_rare": known.last_rare,
                 "period": known.period.map(|period| period.0),
                 "preperiod": known.period.map(|period| period.1),
-                "about": known.summary(),
+                "about": known.about,
             });
             writeln!(out, "{object}")?;
         }

@@ -1,7 +1,7 @@
 //! `grundy generate`: write man pages, shell completions, or a page with the help texts of all commands.
 
 use super::Cli;
-use super::output::{print, refuse_run_directory, whole_file};
+use super::output::{print, refuse_unsuitable_directory, whole_file};
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Subcommand};
 use clap_complete::Shell;
@@ -54,7 +54,7 @@ pub(crate) fn generate(args: &Args) -> Result<()> {
     match &args.what {
         What::Man { output: None } => print(|mut out| Ok(clap_mangen::Man::new(command).render(&mut out)?)),
         What::Man { output: Some(dir) } => {
-            refuse_run_directory(dir)?;
+            refuse_unsuitable_directory(dir)?;
             std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
             pages(&built(command), dir)
         }

@@ -84,7 +84,7 @@ pub(super) fn edges(path: &Path, direction: Direction) -> Result<Edges> {
 /// Finds the named vertices, one in each game.
 fn position(args: &Args, graphs: &[Graph], names: &[String]) -> Result<Vec<usize>> {
     let find = |((path, graph), name): ((&PathBuf, &Graph), &String)| {
-        let missing = || Usage(format!("{} has no vertex '{}'", path.display(), name.escape_debug()));
+        let missing = || Usage(format!("{} has no vertex '{}'", called(path).display(), name.escape_debug()));
         Ok(graph.find(name).ok_or_else(missing)?)
     };
     args.files.iter().zip(graphs).zip(names).map(find).collect()

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Same as --format jsonl.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Write the table of the available results even if others are missing.
     #[arg(long)]

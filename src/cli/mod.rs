@@ -180,12 +180,8 @@ impl Compute {
     }
 
     /// Warns of more threads than this process has cores.
-    fn warn(self, quiet: bool) {
-        let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-        if self.threads() > cores && !quiet {
-            let (threads, cores) = (self.threads(), layout::counted(cores as u64, "cores"));
-            complain!("grundy: warning: --threads {threads}, but there are only {cores}; more threads are slower");
-        }
+    fn warn(self) {
+        warn_of_threads(self.threads());
     }
 
     /// The options as words of a command line; `None` if all are left to their defaults.
@@ -195,6 +191,15 @@ impl Compute {
         let kernel = kernel.map(|kernel| format!("--kernel {}", kernel.get_name()));
         let words: Vec<String> = threads.into_iter().chain(kernel).collect();
         (!words.is_empty()).then(|| words.join(" "))
+    }
+}
+
+/// Warns of more threads than this process has cores.
+fn warn_of_threads(threads: usize) {
+    let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+    if threads > cores {
+        let cores = layout::counted(cores as u64, "cores");
+        complain!("grundy: warning: --threads {threads}, but there are only {cores}; more threads are slower");
     }
 }
 
@@ -255,7 +260,6 @@ pub(crate) fn main() -> ExitCode {
 fn status_of(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             report(&error);
             exit_status(&error)

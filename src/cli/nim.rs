@@ -6,7 +6,6 @@ use super::period::report::Object;
 use anyhow::{Result, anyhow};
 use std::ops::Range;
 use std::path::Path;
-use std::process::ExitCode;
 
 /// Runs `grundy values nim`.
 pub(super) fn values(ranges: &[Range<u64>], json: bool) -> Result<()> {
@@ -48,9 +47,7 @@ pub(super) fn report(json: bool) -> Result<()> {
 }
 
 /// The error for `--certificate`.
-pub(super) fn no_certificate(path: &Path) -> Result<ExitCode> {
-    Err(anyhow!(
-        "{}: no certificate is written: certificates cover periods with saltus 0 only; G(n) = n needs none",
-        path.display()
-    ))
+pub(super) fn no_certificate(path: &Path) -> anyhow::Error {
+    let path = path.display();
+    anyhow!("{path}: no certificate is written: certificates cover periods with saltus 0 only; G(n) = n needs none")
 }

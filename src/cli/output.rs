@@ -34,7 +34,12 @@ pub(crate) const TEMPORARY: &str = ".grundy-";
 /// # Errors
 /// The errors of `body` and of writing to stdout.
 pub(crate) fn print(body: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    match print_while_read(body) {
+    unless_reader_left(print_while_read(body))
+}
+
+/// Takes an error of a closed pipe for success: the reader of stdout has gone.
+pub(crate) fn unless_reader_left(printed: Result<()>) -> Result<()> {
+    match printed {
         Err(error) if super::is_closed_pipe(&error) => Ok(()),
         printed => printed,
     }
@@ -74,8 +79,8 @@ impl Write for Stdout<'_> {
 /// The errors of writing to stdout.
 pub(crate) fn styled(text: &str) -> Result<()> {
     let mut out = anstream::AutoStream::auto(std::io::stdout().lock());
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(of_stdout)?;
-    Ok(())
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(of_stdout);
+    unless_reader_left(written.map_err(Into::into))
 }
 
 /// Writes a line with a JSON object, its keys in alphabetical order.
@@ -127,11 +132,15 @@ fn without_path(error: std::io::Error) -> std::io::Error {
     std::io::Error::new(error.kind(), cause)
 }
 
-/// Refuses a run directory as the directory of output files.
+/// Refuses a directory of output files, without symbolic links in its path, that is a run directory or lies in one.
 ///
 /// # Errors
-/// If the directory contains a journal.
-pub(crate) fn refuse_run_directory(dir: &Path) -> Result<()> {
+/// If the directory or one above it contains a journal.
+fn refuse_within_run(dir: &Path) -> Result<()> {
+    dir.ancestors().try_for_each(refuse_run_directory)
+}
+
+fn refuse_run_directory(dir: &Path) -> Result<()> {
     if dir.join(grundy::checkpoint::journal::NAME).symlink_metadata().is_ok() {
         bail!("{} is a run directory, which must contain nothing but the run; choose another directory", dir.display());
     }
@@ -152,7 +161,7 @@ pub(crate) fn refuse_unsuitable_directory(dir: &Path) -> Result<()> {
     let existing = dir.ancestors().find(|dir| dir.as_os_str().is_empty() || dir.exists()).unwrap_or(dir);
     let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
     match existing.canonicalize() {
-        Ok(real) => real.ancestors().try_for_each(refuse_run_directory),
+        Ok(real) => refuse_within_run(&real),
         Err(_) => refuse_run_directory(dir),
     }
 }
@@ -301,7 +310,7 @@ impl Target {
             .map_err(std::io::Error::from)
             .context("the file exists but is not writable")?;
         let real = std::fs::canonicalize(path)?;
-        refuse_run_directory(directory_of(&real))?;
+        refuse_within_run(directory_of(&real))?;
         Ok(Target::File { real, replaced: Some(there) })
     }
 
@@ -315,7 +324,7 @@ impl Target {
         };
         let dir = directory_of(path);
         let dir = dir.canonicalize().with_context(|| format!("the directory {}", dir.display()))?;
-        refuse_run_directory(&dir)?;
+        refuse_within_run(&dir)?;
         Ok(Target::File { real: dir.join(name), replaced: None })
     }
 }

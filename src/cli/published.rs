@@ -26,6 +26,9 @@ pub(super) fn manifest_of(path: &Path) -> Result<Manifest> {
     if path.is_dir() {
         for entry in &manifest.files {
             let file = path.join(&entry.name);
+            if !file.exists() {
+                return Err(damage(&file, "the manifest describes this file, which is missing"));
+            }
             if entry.name.contains('/') || entry_of(path, &entry.name)? != *entry {
                 return Err(damage(&file, "not the file that the manifest describes"));
             }

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     if dir.exists() && !dir.is_dir() {
         bail!("{}: this is not a directory; choose one with --dir", printable(&dir));
     }
-    args.compute.warn(quiet);
+    args.compute.warn();
     let has_run = dir.join(journal::NAME).exists();
     // The game of tables without a journal is not known.
     let has_tables = [table::VALUES, table::ESCAPES].iter().any(|name| dir.join(name).exists());
@@ -101,13 +101,13 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     if outcome.stopped && !dir.join(journal::NAME).exists() {
         super::complain!("stopped before the first value; nothing was written");
-        return Ok(ExitCode::from(130));
+        return Ok(ExitCode::from(super::signals::STOPPED));
     }
     let printed = if args.json { super::status::object(&dir) } else { summary(&outcome, &dir) };
     if outcome.stopped {
         let command = [Some(resume_command(&outcome.rule, &dir, args.to)), args.compute.words(), args.deadline.words()];
         super::complain!("stopped; to resume: {}", command.into_iter().flatten().collect::<Vec<String>>().join(" "));
-        return Ok(ExitCode::from(130));
+        return Ok(ExitCode::from(super::signals::STOPPED));
     }
     printed?;
     Ok(ExitCode::SUCCESS)

@@ -14,6 +14,7 @@ use signal_hook::{SigId, flag, low_level};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 use std::time::Duration;
 
 /// Exit status of a command that a signal stopped.
@@ -56,7 +57,7 @@ fn ending() -> impl Iterator<Item = c_int> {
 /// Time after the first signal within which a second one changes nothing.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Time between two looks at whether a signal came.
+/// Polling interval of the flag that a signal sets.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Returns a flag that INT, TERM and HUP set from now on; every call returns the same flag. A second signal, after
@@ -91,6 +92,39 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>> {
         held.perform();
     }
     Ok(Arc::clone(STOP.get_or_init(|| stop)))
+}
+
+/// Does work that cannot be stopped, and that leaves nothing behind when its process ends. If the flag is set
+/// meanwhile, calls `at_stop` and ends the process with [`STOPPED`].
+pub(crate) fn until_stopped<T>(stop: &AtomicBool, at_stop: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let is_done = Arc::new(AtomicBool::new(false));
+        let done = Arc::clone(&is_done);
+        let watch = scope.spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) {
+                    at_stop();
+                    std::process::exit(STOPPED.into());
+                }
+                std::thread::park_timeout(LOOK_EVERY);
+            }
+        });
+        let _done = Done { is_done, watch: watch.thread().clone() };
+        work()
+    })
+}
+
+/// Ends the thread of [`until_stopped`] on drop, also if the work panics.
+struct Done {
+    is_done: Arc<AtomicBool>,
+    watch: Thread,
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        self.is_done.store(true, Ordering::Relaxed);
+        self.watch.unpark();
+    }
 }
 
 /// Whether the flag of [`stop_flag`] is set, by a signal or at the end of a time limit.

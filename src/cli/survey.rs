@@ -59,8 +59,8 @@ pub(crate) struct Args {
           allow_negative_numbers = true)]
     to: u64,
     /// End the search of a game before a step that would exceed this computing time, as estimated from the steps before
-    /// [default: no limit].
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    /// [default: no limit]; in whole seconds, or such as 30s, 10m.
+    #[arg(long, value_name = "DURATION", value_parser = seconds, allow_negative_numbers = true)]
     time_limit: Option<u64>,
     /// Directory for the records; it must be new, empty, or the directory of the same survey.
     #[arg(short, value_name = "DIR")]
@@ -100,8 +100,9 @@ impl Format {
 /// Parses a number of seconds, at least 1, or a duration such as `30s` or `10m`.
 fn seconds(text: &str) -> Result<u64, String> {
     if text.ends_with(|c: char| c.is_ascii_alphabetic()) {
-        let seconds = duration(text)?.as_secs();
-        return if seconds > 0 { Ok(seconds) } else { Err("must be at least 1 second".into()) };
+        let time = duration(text)?;
+        let is_whole = time.subsec_nanos() == 0 && !time.is_zero();
+        return if is_whole { Ok(time.as_secs()) } else { Err("must be a whole number of seconds, at least 1".into()) };
     }
     number::positive(text).map_err(|why| format!("{why}; or a duration such as 30s or 10m"))
 }
@@ -158,7 +159,7 @@ pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
     };
     let plan = Plan { time_limit: args.time_limit, ..Plan::new(games, args.shard, args.to).map_err(Usage)? };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    args.compute.warn(quiet);
+    args.compute.warn();
     let threads = match args.compute.threads() {
         0 => cores,
         threads => threads,

@@ -6,8 +6,8 @@ use super::number;
 use super::progress::{GAMES, Meter};
 use super::signals::stop_flag;
 use super::survey::games_of;
-use super::{KernelChoice, Usage, complain};
-use anyhow::Result;
+use super::{KernelChoice, Usage, complain, verify};
+use anyhow::{Result, bail};
 use clap::{ArgGroup, Subcommand, ValueEnum};
 use grundy::error::Kind;
 use grundy::survey;
@@ -37,12 +37,13 @@ pub(crate) struct UnitsArgs {
     /// Print the names of the units that have no result in any of these directories, which must have the same plan.
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with = "efficiency")]
     missing: Vec<PathBuf>,
-    /// Compute from the processor times of the results in DIR how long other numbers of workers would take, and which
-    /// part of that time they would work.
+    /// Compute from the processor times of the results in DIR how long other numbers of workers would take, and their
+    /// efficiency: the share of that time in which they would work.
     #[arg(long, value_name = "DIR")]
     efficiency: Option<PathBuf>,
-    /// Results of units of the same games and as many parts, to fewer values, by whose times the units are ordered for
-    /// --efficiency, as 'grundy units survey --pilot' orders them [default: the order of the parts].
+    /// Directory of a pilot: results of units of the same games and as many parts, with a smaller --to. --efficiency
+    /// assumes that the units are done in the order of its times, as 'grundy units survey --pilot' lists them
+    /// [default: the order of the parts].
     #[arg(long, value_name = "DIR", requires = "efficiency")]
     pilot: Option<PathBuf>,
     /// Numbers of workers for --efficiency.
@@ -75,7 +76,7 @@ struct SurveyArgs {
     #[arg(long, value_name = "K", group = "source",
           value_parser = number::within::<u32>(1..=survey::plan::MAX_DIGITS.into()))]
     digits: Option<u32>,
-    /// Number of parts; a part without games is no unit.
+    /// Number of parts; empty parts are omitted.
     #[arg(long, value_name = "N", value_parser = number::within::<u64>(1..=MAX_PARTS))]
     parts: u64,
     /// Number of values of each game to examine.
@@ -107,15 +108,32 @@ struct VerifyArgs {
     /// Number of parts.
     #[arg(long, value_name = "N", value_parser = number::within::<u64>(1..=MAX_PARTS))]
     parts: u64,
-    /// Number of values that level definition recomputes in each unit besides the first and the last.
-    #[arg(long, value_name = "K", default_value = "30", value_parser = number::number, allow_negative_numbers = true)]
-    samples: u64,
-    /// Seed that selects the sample of level definition.
-    #[arg(long, value_name = "S", default_value = "1", value_parser = number::number, allow_negative_numbers = true)]
-    seed: u64,
+    /// Number of values that level definition recomputes in each unit besides the first and the last [default: 30].
+    #[arg(long, value_name = "K", value_parser = number::number, allow_negative_numbers = true)]
+    samples: Option<u64>,
+    /// Seed that selects the sample of level definition [default: 1].
+    #[arg(long, value_name = "S", value_parser = number::number, allow_negative_numbers = true)]
+    seed: Option<u64>,
     /// Directory for the plan and the results; it must be new, empty, or have the same plan.
     #[arg(long = "in", value_name = "DIR")]
     dir: PathBuf,
+}
+
+impl VerifyArgs {
+    /// The level, with the options that belong to it.
+    fn level(&self) -> Result<units::Level> {
+        if self.level != Level::Definition && (self.samples.is_some() || self.seed.is_some()) {
+            return Err(Usage(verify::SAMPLES_OF_DEFINITION.into()).into());
+        }
+        Ok(match self.level {
+            Level::Exclusion => units::Level::Exclusion,
+            Level::Recompute => units::Level::Recompute,
+            Level::Definition => units::Level::Definition {
+                samples: self.samples.unwrap_or(verify::SAMPLES),
+                seed: self.seed.unwrap_or(verify::SEED),
+            },
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -135,7 +153,7 @@ enum Level {
                         Writes NAME.part and renames it to NAME.jsonl when the unit is complete. A unit that is \
                         complete takes no time, and an interrupted survey unit continues with the missing games. Exit \
                         status 0: the unit is complete; 3: a value is wrong, or a file is damaged; 75: another process \
-                        is at this unit; 130: stopped by a signal, the same command continues."
+                        is working on this unit; 130: stopped by a signal, the same command continues."
 )]
 pub(crate) struct UnitArgs {
     /// Name of the unit, as 'grundy units' prints it.
@@ -159,19 +177,17 @@ pub(crate) fn units(args: &UnitsArgs, quiet: bool) -> Result<()> {
     let (plan, dir) = match (&args.work, &args.missing[..], &args.efficiency) {
         (Some(Work::Survey(args)), ..) => (survey_plan(args)?, args.dir.as_deref()),
         (Some(Work::Verify(args)), ..) => {
-            let level = match args.level {
-                Level::Exclusion => units::Level::Exclusion,
-                Level::Recompute => units::Level::Recompute,
-                Level::Definition => units::Level::Definition { samples: args.samples, seed: args.seed },
-            };
-            (Plan::verify(super::source::run_directory(&args.run)?, level, args.parts)?, Some(args.dir.as_path()))
+            let plan = Plan::verify(super::source::run_directory(&args.run)?, args.level()?, args.parts)?;
+            (plan, Some(args.dir.as_path()))
         }
         (None, [], Some(dir)) => return efficiency(dir, args),
-        (None, [], None) => return Err(Usage("nothing to do; name 'survey', 'verify' or --missing".into()).into()),
+        (None, [], None) => {
+            return Err(Usage("nothing to do; name 'survey', 'verify', --missing or --efficiency".into()).into());
+        }
         (None, dirs, _) => return missing(dirs, quiet),
     };
     if let Some(dir) = dir {
-        super::output::refuse_run_directory(dir)?;
+        super::output::refuse_unsuitable_directory(dir)?;
         plan.write(dir)?;
     }
     let pilot = match &args.work {
@@ -211,6 +227,9 @@ fn ordered(plan: &Plan, pilot: Option<&Path>) -> Result<Vec<Unit>> {
 
 fn efficiency(dir: &Path, args: &UnitsArgs) -> Result<()> {
     let joined = units::join(&[dir])?;
+    if joined.results.is_empty() {
+        bail!("{}: no unit has a result yet, so nothing is known of their times", dir.display());
+    }
     let order = ordered(&joined.plan, args.pilot.as_deref())?;
     super::output::print(|out| {
         for &workers in &args.workers {
@@ -238,15 +257,23 @@ fn efficiency(dir: &Path, args: &UnitsArgs) -> Result<()> {
 pub(crate) fn unit(args: &UnitArgs, quiet: bool) -> Result<ExitCode> {
     let threads = usize::from(args.threads);
     let name = args.name.trim_end(); // a line of a list can end with a carriage return
+    let is_verification = name.starts_with("verify-");
     // A verification cannot be interrupted, so signals end it at once.
-    let stop = if name.starts_with("verify-") { Arc::new(AtomicBool::new(false)) } else { stop_flag()? };
+    let stop = if is_verification { Arc::new(AtomicBool::new(false)) } else { stop_flag()? };
+    if !is_verification && args.run.is_some() {
+        return Err(Usage("--run is for units of a verification; omit it".into()).into());
+    }
+    if is_verification && args.kernel != KernelChoice::Auto {
+        return Err(Usage("--kernel is for units of a survey; a verification chooses its kernel".into()).into());
+    }
+    super::warn_of_threads(threads);
     super::start_threads(threads)?;
     let meter = Meter::new(quiet);
     let begun = AtomicBool::new(false);
     let request = Request { method: args.kernel.method()?, threads, run: args.run.as_deref() };
     let performed = units::perform(name, &args.dir, request, &stop, |done, all| {
         if !begun.swap(true, Ordering::Relaxed) {
-            let what = if name.starts_with("verify-") { "values" } else { GAMES };
+            let what = if is_verification { "values" } else { GAMES };
             meter.begin_counting(what, "unit", done, Some(all));
         }
         meter.at(done);

@@ -217,12 +217,13 @@ fn too_many(rule: &Rule, count: u64) -> String {
 fn print(values: &dyn Sequence, args: &Args, quiet: bool) -> Result<()> {
     // No progress between values on the same terminal.
     let meter = Meter::new(quiet || std::io::stdout().is_terminal());
-    meter.begin("printing", 0, Some(args.ranges.iter().map(|range| range.end - range.start).sum()));
+    let add = |sum: u64, range: &Range<u64>| sum.saturating_add(range.end - range.start);
+    meter.begin("printing", 0, Some(args.ranges.iter().fold(0, add)));
     let mut before = 0;
     super::output::print(|out| {
         for range in &args.ranges {
-            lines(values, range.clone(), args.json, out, |n| meter.at(before + (n - range.start)))?;
-            before += range.end - range.start;
+            lines(values, range.clone(), args.json, out, |n| meter.at(add(before, &(range.start..n))))?;
+            before = add(before, range);
         }
         Ok(())
     })

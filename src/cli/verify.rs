@@ -3,7 +3,7 @@
 use super::layout::{counted, size};
 use super::period::IN_MEMORY;
 use super::progress::Meter;
-use super::signals::stop_flag;
+use super::signals::{STOPPED, stop_flag};
 use super::source::printable;
 use super::temporary::Temporary;
 use super::{KernelChoice, advice, complain, number};
@@ -22,6 +22,15 @@ use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Default of `--samples`.
+pub(super) const SAMPLES: u64 = 30;
+
+/// Default of `--seed`.
+pub(super) const SEED: u64 = 1;
+
+/// The usage error for options of another level.
+pub(super) const SAMPLES_OF_DEFINITION: &str = "--samples and --seed select values for '--level definition' only";
 
 /// Arguments of `grundy verify`.
 #[derive(Debug, clap::Args)]
@@ -149,11 +158,12 @@ fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     super::source::run_or_certificate(&args.dir)?;
     if args.level != Some(Level::Definition) && (args.samples.is_some() || args.seed.is_some()) {
-        return Err(super::Usage("--samples and --seed select values for '--level definition' only".into()).into());
+        return Err(super::Usage(SAMPLES_OF_DEFINITION.into()).into());
     }
+    super::warn_of_threads(args.threads());
     super::start_threads(args.threads())?;
     let level = args.level.unwrap_or(Level::Digest);
-    let seed = args.seed.unwrap_or(1);
+    let seed = args.seed.unwrap_or(SEED);
     let meter = Meter::new(quiet);
     let threads = counted(rayon::current_num_threads() as u64, "threads");
     meter.introduce(format!("verifying {} ({}, {threads})", printable(&args.dir), level.name()));
@@ -163,7 +173,7 @@ fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
         Level::Exclusion => verify::exclusion(&args.dir, args.range.clone(), progress),
         Level::Recompute => verify::recompute(&args.dir, args.range.clone(), progress),
         Level::Definition => {
-            verify::definition(&args.dir, args.range.clone(), args.samples.unwrap_or(30), seed, progress)
+            verify::definition(&args.dir, args.range.clone(), args.samples.unwrap_or(SAMPLES), seed, progress)
         }
     };
     meter.end();
@@ -236,7 +246,7 @@ fn certificate(args: &Args, quiet: bool) -> Result<ExitCode> {
         meter.end();
         if outcome?.stopped {
             complain!("stopped before the check of the certificate was complete");
-            return Ok(ExitCode::from(130));
+            return Ok(ExitCode::from(STOPPED));
         }
         certificate.check(method, &RunReader::open(&home.run())?).map_err(|error| of_file(error, path, ""))?;
     } else {

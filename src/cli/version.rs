@@ -3,7 +3,7 @@
 use grundy::kernel::Kernel;
 use std::sync::LazyLock;
 
-/// Name and version are added by the parser: `0.1.0 (commit, target)`.
+/// Version, commit and target: `0.1.0 (commit, target)`. The parser adds the name.
 pub(super) fn short() -> &'static str {
     grundy::PROGRAM.trim_start_matches("grundy ")
 }

@@ -133,7 +133,7 @@ impl Observer for Watching<'_> {
         let saved = self.recorder.as_mut().map(|recorder| recorder.committed(progress.committed));
         if let Some(Err(error)) = saved {
             self.recorder = None;
-            self.note(&format!("no more waypoints are saved, so the preperiod will take longer: {error}"));
+            self.warn(&format!("no more waypoints are saved, so the preperiod will take longer: {error}"));
         }
         let done = self.outer.load(Ordering::Relaxed) || self.watch.found.is_some();
         self.stop.fetch_or(done, Ordering::Relaxed);
@@ -156,6 +156,10 @@ impl Observer for Watching<'_> {
 
     fn note(&mut self, text: &str) {
         self.inner.note(text);
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.inner.warn(text);
     }
 }
 
@@ -371,7 +375,7 @@ impl RunSearch<'_> {
             Err(error @ Error::OtherDigest { .. }) => Err(error),
             by_waypoints => {
                 if let Err(error) = by_waypoints {
-                    observer.note(&format!("the waypoints do not show the preperiod: {error}"));
+                    observer.warn(&format!("the waypoints do not show the preperiod: {error}"));
                 }
                 observer.note(ALL_AGAIN);
                 proved.offset_copies(|done, of| go_on(observer, done, of)).and_then(|found| {

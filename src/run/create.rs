@@ -105,12 +105,12 @@ fn start(context: &mut Context, mut journal: Journal, rule: &Rule, first: FirstV
     let Context { dir, options, attempt, .. } = *context;
     let is_torn = journal.has_rest()?;
     match journal.end_at_good_records()? {
-        Some(name) => context.observer.note(&format!("the journal was damaged; it is kept in {name}")),
+        Some(name) => context.observer.warn(&format!("the journal was damaged; it is kept in {name}")),
         None if is_torn => context.observer.note("the journal holds no whole record: the run starts again"),
         None => {}
     }
     for name in Table::quarantine_files_without_record(dir)? {
-        context.observer.note(&format!("the tables without a good record are kept: {name}"));
+        context.observer.warn(&format!("the tables without a good record are kept: {name}"));
     }
     let table = Table::create(dir, width)?;
     let template = Record {

@@ -104,6 +104,10 @@ pub trait Observer {
     fn recomputed(&mut self, done: u64, of: u64) {}
     /// A message to the user.
     fn note(&mut self, text: &str) {}
+    /// A message about damage, a repair, a rollback or a failed check. It is a note by default.
+    fn warn(&mut self, text: &str) {
+        self.note(text);
+    }
 }
 
 /// Observes nothing.

@@ -76,10 +76,10 @@ impl Damaged<'_> {
             return Ok(false);
         }
         for name in table.quarantine(self.last.sequence, from..to, 0..0)? {
-            context.observer.note(&format!("the damaged bytes are kept in {name}"));
+            context.observer.warn(&format!("the damaged bytes are kept in {name}"));
         }
         table.restore(from, &values)?;
-        context.observer.note(&format!(
+        context.observer.warn(&format!(
             "the values {from}..{to} did not have the digest that the journal states; they were recomputed and restored, and the digest now matches"
         ));
         Ok(true)

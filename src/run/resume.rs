@@ -113,7 +113,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
                 "{path}: all values stay on the disk, because the record of the first 2^26 values was lost, without \
                  which none can be freed"
             );
-            self.context.observer.note(&note);
+            self.context.observer.warn(&note);
         }
     }
 
@@ -206,7 +206,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             && values > count
             && self.last.event != Event::Rollback
         {
-            self.context.observer.note(&format!(
+            self.context.observer.warn(&format!(
                 "{}: the header states {values} values, the last record of the journal {count}; records may be \
                  missing, and the values from n = {count} on are computed again",
                 table.path().display()
@@ -222,7 +222,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let Some(n) = self.last.suspect.filter(|&n| n < agreed) else { return Ok(None) };
         if !table.discarded().is_empty() {
             let what = format!("G({n}) is suspect, but recomputing it needs all values, and some are freed");
-            self.context.observer.note(&what);
+            self.context.observer.warn(&what);
             return Ok(None);
         }
         match spot_checks::compare(&self.rule, table, n) {
@@ -302,7 +302,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let name = self.journal.replace_damage(self.last.clone())?;
         let kept = if later > 0 { ", and the records after it are kept" } else { "" };
         let note = format!("the journal was damaged: everything from the damage on is copied to {name}{kept}");
-        self.context.observer.note(&note);
+        self.context.observer.warn(&note);
         Ok(())
     }
 
@@ -348,7 +348,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             self.drop_torn_tail()?;
         }
         for name in table.quarantine(self.last.sequence, disagreement.values, disagreement.escapes)? {
-            self.context.observer.note(&format!("the damaged bytes are kept in {name}"));
+            self.context.observer.warn(&format!("the damaged bytes are kept in {name}"));
         }
         drop(table);
         let table = self.reopen_table()?;
@@ -379,7 +379,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             self.journal.append(self.last.clone())?;
         }
         let why = wrong.map_or("the table was damaged".into(), |n| format!("heap {n} had a wrong value"));
-        self.context.observer.note(&format!("{why}: the run went back to {count} values"));
+        self.context.observer.warn(&format!("{why}: the run went back to {count} values"));
         Ok(Some((table, verified)))
     }
 
@@ -502,7 +502,7 @@ fn make_missing_files(
         if needed && lost {
             Table::make_empty(dir, width, name)?;
             let what = if length.is_none() { "is missing" } else { "ends within its header" };
-            observer.note(&format!("{} {what}, and is made again without entries", dir.join(name).display()));
+            observer.warn(&format!("{} {what}, and is made again without entries", dir.join(name).display()));
         }
     }
     Ok(())

@@ -33,7 +33,7 @@ pub(super) fn record_check_failure(
         journal.append(Record { event: Event::Open, ..last })
     };
     if let Err(why) = count() {
-        observer.note(&format!("the failed check could not be recorded: {why}"));
+        observer.warn(&format!("the failed check could not be recorded: {why}"));
     }
     done
 }
@@ -88,14 +88,14 @@ pub(super) fn retry_failed_checks(
         let Err(error) = done else { return done };
         let Some(key) = FailureKey::of(&error) else { return Err(error) };
         if failures.contains(&key) {
-            observer.note(key.repeated());
+            observer.warn(key.repeated());
             return Err(error);
         }
         if failures.len() == FAILURES {
-            observer.note("too many checks failed: test the memory and the processor of this machine");
+            observer.warn("too many checks failed: test the memory and the processor of this machine");
             return Err(error);
         }
-        observer.note(&format!("{error}. The run is opened again, and continues from its last commit"));
+        observer.warn(&format!("{error}. The run is opened again, and continues from its last commit"));
         failures.push(key);
     }
 }

@@ -55,8 +55,8 @@ pub enum Performed {
 /// A directory without a plan receives that of the name, if [`Plan::of_name`] knows it.
 ///
 /// # Errors
-/// [`Error::Locked`] when another process is at this unit; [`Error::Units`] when the directory has no such unit, or the
-/// run is another; [`Error::Damage`] when a file is damaged; errors of reading, writing and computing.
+/// [`Error::Locked`] when another process is working on this unit; [`Error::Units`] when the directory has no such
+/// unit, or the run is another; [`Error::Damage`] when a file is damaged; errors of reading, writing and computing.
 pub fn perform(
     name: &str,
     dir: &Path,

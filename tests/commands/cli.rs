@@ -9,7 +9,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Range;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -693,6 +693,27 @@ fn quiet_suppresses_progress_and_log_but_not_errors() {
     let loud = output_of(&["run", "kayles", "--to", "100", "--dir", dir]);
     assert!(!loud.stderr.is_empty(), "without -q there is something to say");
     fails(1, &["-q", "run", "grundy", "--to", "100", "--dir", dir], &["0.77"]);
+    // A repair, and a rollback.
+    let table = std::fs::OpenOptions::new().read(true).write(true).open(path.join("values.npy")).unwrap();
+    for more in [&[][..], &["--rollback"]] {
+        let mut byte = [0];
+        table.read_exact_at(&mut byte, 4096 + 500).unwrap();
+        table.write_all_at(&[byte[0] ^ 1], 4096 + 500).unwrap();
+        let output = output_of(&[&["run", "kayles", "--to", "6000", "--dir", dir, "-q"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{more:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("the damaged bytes are kept in"), "{more:?}: {}", text(&output.stderr));
+    }
+}
+
+/// Ranges whose numbers of values together exceed 64 bits end at the first write to a closed pipe.
+#[test]
+fn many_long_ranges_of_a_periodic_game_are_no_error() {
+    let mut command = grundy(["values", "kayles", "0..2^63", "0..2^63", "0..2^63"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((line.as_str(), output.status.code()), ("0 0\n", Some(0)), "{}", text(&output.stderr));
 }
 
 /// The tests may run as root, whom permissions do not stop, so no test here expects a refusal.

@@ -80,6 +80,8 @@ fn no_output_is_written_to_or_among_the_files_of_a_run() {
         .into();
     targets.extend([link("soft", &format!("{run}/values.npy")), link("none", &format!("{run}/new.txt"))]);
     targets.push(format!("{}/values.npy", link("dir", run)));
+    std::fs::create_dir(format!("{run}/within")).unwrap();
+    targets.push(format!("{run}/within/new.txt"));
     for target in &targets {
         for format in ["bfile", "csv", "npy", "jsonl", "parquet"] {
             fails(1, &["export", run, "--format", format, "-o", target], &["writing"]);
@@ -92,10 +94,11 @@ fn no_output_is_written_to_or_among_the_files_of_a_run() {
     }
     fails(1, &["export", run, "--format", "npy", "-o", &place.path("hard")], &["a file of the run"]);
     fails(1, &["find", run, "--zeros", "-o", &place.path("hard")], &["a file of the run"]);
-    for dir in [run.as_str(), &place.path("dir")] {
+    for dir in [run.as_str(), &place.path("dir"), &format!("{run}/within"), &format!("{run}/within/new")] {
         fails(1, &["-q", "survey", "--digits", "1", "-o", dir], &["is a run directory"]);
         fails(1, &["generate", "man", "-o", dir], &["is a run directory"]);
     }
+    std::fs::remove_dir(format!("{run}/within")).unwrap(); // it is empty
     assert!(state(Path::new(run)) == before);
     assert_eq!(output_of(&["-q", "verify", run]).status.code(), Some(0));
 }
@@ -318,6 +321,19 @@ fn with_verify_an_altered_table_is_refused_and_nothing_is_written() {
     }
     fails(2, &["values", "kayles", "0..5", "--verify"], &["--verify"]);
     fails(2, &["play", "kayles", "5", "--verify"], &["--verify"]);
+}
+
+/// A reader of stdout may leave early, but an output file that is a pipe must receive the whole result.
+#[test]
+fn a_pipe_whose_reader_leaves_is_an_error() {
+    let place = Place::new("200000");
+    let pipe = place.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = Command::new("head").args(["-c", "10", &pipe]).stdout(Stdio::null()).spawn();
+    let output = place.export("bfile", &pipe);
+    reader.unwrap().wait().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains(&pipe), "{}", text(&output.stderr));
 }
 
 #[test]

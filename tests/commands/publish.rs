@@ -107,6 +107,8 @@ fn altered_published_files_and_manifests_are_refused() {
     }
     std::fs::write(home.path("there/records.csv"), "n,value\n0,0\n").unwrap();
     home.fails(3, "compare run there", &["records.csv", "not the file that the manifest describes"]);
+    std::fs::remove_file(home.path("there/records.csv")).unwrap();
+    home.fails(3, "compare run there", &["records.csv", "missing"]);
     // The manifest alone makes no statement about files beside it.
     assert_eq!(home.json("compare run there/manifest.json --json")["agree"], 30_000);
 }
@@ -229,13 +231,14 @@ fn machines_of_all_parts_of_a_run_are_stated() {
     home.fails(1, "publish run -o new --other other", &["not recorded", "--machine"]);
     assert!(home.well("compare run other").contains("a machine that is not recorded, riscv64"));
     assert_eq!(confirmed(&home, "run", "other", "--machine s390x"), (json!(50_000), Value::Null));
-    home.well("-q publish run -o there --machine s390x --other other");
+    home.well("-q publish run -o there --machine s390x --other other --other other");
     let manifest = home.object("there/manifest.json");
     let origin = |to: u64, machine: &str, kernel: &Value| json!({ "to": to, "kernel": kernel, "machine": machine });
     let fast = &manifest["computed"]["origins"][0]["kernel"];
     let expected =
         [origin(30_000, "s390x", fast), origin(40_000, "riscv64", fast), origin(50_000, &here, &json!("definition"))];
     assert_eq!(manifest["computed"]["origins"], json!(expected));
+    assert_eq!(manifest["confirmed"].as_array().unwrap().len(), 1);
     assert_eq!(manifest["confirmed"][0]["origins"], json!([origin(50_000, "loongarch64", &json!("scalar"))]));
     // The values from 30,000 on have the kernel and the machine of the first ones of both.
     home.restate_machine("other", 0, Some("s390x"));
@@ -268,6 +271,10 @@ fn compare_names_the_first_range_that_differs() {
     let (status, stdout, _) = home.reply("compare right wrong --json");
     let found: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((status, &found["differs"]), (3, &json!({ "segment": 0, "from": 0, "to": 30_000 })), "{found}");
+    assert_eq!(home.reply("compare right wrong --json --record").0, 3);
+    assert_eq!(home.reply("compare right wrong --json --record").1, stdout);
+    let text = home.reply("compare right wrong").1;
+    assert!(text.contains("no digest is equal; the first difference is in 0..30,000, in segment 0"), "{text}");
     // A reader that knows more digests of both finds a smaller range.
     let points = |dir: &str| Manifest::of(&RunReader::open(&home.path(dir)).unwrap());
     let (one, mut two) = (points("right"), points("right"));

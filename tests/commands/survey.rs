@@ -350,7 +350,8 @@ fn a_survey_is_not_continued_with_a_shorter_time_limit() {
     let home = Home::new();
     std::fs::write(home.path("games"), "kayles\n").unwrap();
     let survey = "-q survey games --to 500 -o out";
-    home.well(&format!("{survey} --time-limit 10"));
+    home.fails(2, &format!("{survey} --time-limit 1500ms"), &["whole number of seconds"]);
+    home.well(&format!("{survey} --time-limit 10s"));
     home.fails(1, &format!("{survey} --time-limit 9"), &["for up to 10 s", "--time-limit 10 or more"]);
     home.well(&format!("{survey} --time-limit 11"));
     home.well(survey);

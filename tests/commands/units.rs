@@ -518,7 +518,8 @@ fn verification_units_cover_the_run_with_one_verdict() {
     home.well("-q run grundy --to 200000 --dir run");
     let digest = RunReader::open(&home.path("run")).unwrap().contents.last.digest;
     for (level, kernel) in [("exclusion", None), ("recompute", Some(())), ("definition", Some(()))] {
-        let units = home.lines(&format!("units verify run --level {level} --parts 5 --samples 4 --in {level}"));
+        let samples = if level == "definition" { "--samples 4" } else { "" };
+        let units = home.lines(&format!("units verify run --level {level} --parts 5 {samples} --in {level}"));
         assert_eq!(units.len(), 5);
         assert!(units.iter().all(|unit| unit.ends_with(&digest[..16])), "{units:?}");
         do_units(&home, &units[1..], &format!("--in {level}"));
@@ -539,6 +540,25 @@ fn verification_units_cover_the_run_with_one_verdict() {
         assert!(home.well(&format!("merge {level}")).contains("passed: 0..200000 of 0..200000"));
         home.fails(2, &format!("merge {level} --format csv"), &["no table"]);
     }
+}
+
+#[test]
+fn options_that_do_not_belong_to_the_work_are_refused() {
+    let home = Home::new();
+    home.well("-q run grundy --to 20000 --dir run");
+    for option in ["--samples 5", "--seed 9"] {
+        home.fails(2, &format!("units verify run --level recompute --parts 2 --in check {option}"), &["definition"]);
+    }
+    let check = &home.lines("units verify run --level recompute --parts 2 --in check")[0];
+    home.fails(2, &format!("unit {check} --in check --kernel scalar"), &["--kernel"]);
+    std::fs::write(home.path("games.txt"), "kayles\n.6\n").unwrap();
+    let survey = &home.lines("units survey games.txt --to 1000 --parts 2 --in parts")[0];
+    home.fails(2, &format!("unit {survey} --in parts --run run"), &["--run"]);
+    home.fails(1, "units --efficiency parts", &["parts", "no unit has a result"]);
+    for dir in ["run", "run/within", "-"] {
+        home.fails(1, &format!("units survey games.txt --parts 2 --in {dir}"), &["directory"]);
+    }
+    assert!(!home.path("-").exists() && !home.path("run/within").exists());
 }
 
 #[test]

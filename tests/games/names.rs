@@ -1,7 +1,7 @@
 //! Names on the command line: games, aliases, misspelled names and run directories; and what the program states of
 //! named games equals `data/`.
 
-use crate::support::{data, fails, grundy, run_well, stdout_of, text};
+use crate::support::{data, fails, grundy, reply, run_well, stdout_of, text};
 use grundy::solver::SparseSpace;
 use grundy::theory::definition;
 use grundy::theory::names::NAMED_GAMES;
@@ -47,6 +47,10 @@ fn nim_period_is_proved_with_saltus_1() {
     assert_eq!(nim["theorem"], Value::Null);
     let words = stdout_of(&["period", "nim"]);
     assert!(words.contains("proved") && words.contains("G(n + 1) = G(n) + 1 for all n"), "{words}");
+    for (more, status) in [("--certificate", 1), ("--dir", 2)] {
+        let (found, stdout, stderr) = reply(&["period", "nim", more, "-"]);
+        assert_eq!((found, stdout.as_str()), (status, ""), "{stderr}");
+    }
     // A row of 19 values fits 80 columns.
     let row: String = (0..19).map(|n| format!("{n:>4}")).collect();
     let table = stdout_of(&["period", "nim", "--values", "--exceptions", "/dev/null"]);

@@ -16,7 +16,7 @@ use super::layout::{counted, fitted};
 use super::number;
 use super::output::Output;
 use super::progress::{Meter, means, note};
-use super::signals::stop_flag;
+use super::signals::{STOPPED, stop_flag, until_stopped};
 use super::source::{Source, is_slow};
 use super::temporary::Temporary;
 use super::{Compute, complain};
@@ -147,7 +147,7 @@ enum Ending {
 
 pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     let method = args.compute.kernel.method()?;
-    args.compute.warn(quiet);
+    args.compute.warn();
     for path in args.certificate.iter().chain(&args.exceptions) {
         super::output::can_write(path)?;
     }
@@ -179,7 +179,13 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
             }
             search_directory(&dir, args, method, quiet)
         }
-        Source::Game(rule) if rule.is_nim() => nim(args),
+        Source::Game(rule) if rule.is_nim() => {
+            if args.dir.is_some() || args.keep.is_some() {
+                let text = "no values of nim are computed, because G(n) = n; omit --dir and --keep";
+                return Err(super::Usage(text.into()).into());
+            }
+            nim(args)
+        }
         Source::Game(rule) => match &args.dir {
             Some(dir) => on_disk(&rule, dir, args, method, quiet),
             None if args.limit(&rule) > IN_MEMORY => {
@@ -193,6 +199,9 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
 
 /// Nim has no exceptions; its values are printed without a computation.
 fn nim(args: &Args) -> Result<ExitCode> {
+    if let Some(path) = &args.certificate {
+        return Err(super::nim::no_certificate(path));
+    }
     super::nim::report(args.json)?;
     if args.values {
         let repeat = Repeat { period: 1, preperiod: 0, exact: true, saltus: 1, proof: None };
@@ -202,7 +211,7 @@ fn nim(args: &Args) -> Result<ExitCode> {
     if let Some(path) = &args.exceptions {
         super::output::whole_file(path, |_| Ok(()))?;
     }
-    args.certificate.as_deref().map_or(Ok(ExitCode::SUCCESS), super::nim::no_certificate)
+    Ok(ExitCode::SUCCESS)
 }
 
 fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
@@ -271,7 +280,11 @@ fn search_directory(dir: &Path, args: &Args, method: Method, quiet: bool) -> Res
     let values = &Prefix { of: &view, count: args.to.unwrap_or(u64::MAX).min(view.len()) };
     let subject = Subject { rule: &view.rule, method, space: view.space(), values, freed: &freed };
     meter.begin(&format!("{TASK} {}", view.rule), values.len(), None);
-    let finding = subject.find();
+    let at_stop = || {
+        meter.end();
+        stopped(&rule, "stopped before the search was complete", args);
+    };
+    let finding = until_stopped(&stop, at_stop, || subject.find());
     meter.end();
     let finding = finding?;
     if let Some(to) = args.to.filter(|&to| to > view.len() && finding.repeat.is_none()) {
@@ -294,18 +307,22 @@ fn verified(dir: &Path, meter: &Meter, stop: &AtomicBool) -> Result<Result<RunRe
 
 /// Reports that a signal stopped the verification, so that no value was searched.
 fn unverified(rule: &Rule, verified: u64, of: u64, args: &Args) -> Result<ExitCode> {
-    let printed = super::output::print(|out| {
+    let (verified, of) = (HumanCount(verified), HumanCount(of));
+    stopped(rule, &format!("stopped after {verified} of {of} values were verified; no value was searched"), args);
+    Ok(ExitCode::from(STOPPED))
+}
+
+/// Reports a search without a result that a signal stopped. The exit status is the same whether or not this can be
+/// printed.
+fn stopped(rule: &Rule, what: &str, args: &Args) {
+    let _ = super::output::print(|out| {
         if args.json {
             let object = Object { game: rule.name(), status: "stopped".into(), ..Object::default() };
             return super::output::object(out, &object);
         }
-        let verified = HumanCount(verified);
-        let of = HumanCount(of);
-        Ok(writeln!(out, "{rule}: stopped after {verified} of {of} values were verified; no value was searched")?)
+        Ok(writeln!(out, "{rule}: {what}")?)
     });
     complain!("stopped; to resume: {}", args.command());
-    drop(printed); // the exit status is the same whether or not the result could be printed
-    Ok(ExitCode::from(130))
 }
 
 /// Notes the period of the game if it is known and the finding is not: the search ended before the values that prove
@@ -363,7 +380,7 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
             args.command()
         ),
     }
-    Ok(ExitCode::from(130))
+    Ok(ExitCode::from(STOPPED))
 }
 
 /// The number of values before the preperiod that do not fit the period, and the first n of them; `None` if they are

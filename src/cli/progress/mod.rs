@@ -11,7 +11,7 @@ mod line;
 pub(crate) use line::{GAMES, local};
 
 use super::layout::{self, counted, size};
-use super::signals;
+use super::{complain, signals};
 use grundy::run::{Observer, Opening, Progress};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the count and the flags, and between two drawings on a terminal.
+/// Polling interval of the count and the flags, and time between two drawings on a terminal.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Time until work shows anything.
@@ -53,10 +53,10 @@ const RECOMPUTING: &str = "recomputing";
 /// The time between two log lines that the user has set.
 static LOG_EVERY: OnceLock<Duration> = OnceLock::new();
 
-/// Sends log lines to stderr and ignores write errors there; `quiet` leaves only errors. Progress is logged every
+/// Sends log lines to stderr and ignores write errors there; `quiet` leaves only warnings. Progress is logged every
 /// `log_every`; by default, at growing intervals.
 pub(crate) fn init_log(quiet: bool, log_every: Option<Duration>) {
-    let level = if quiet { tracing::Level::ERROR } else { tracing::Level::INFO };
+    let level = if quiet { tracing::Level::WARN } else { tracing::Level::INFO };
     log_every.map(|every| LOG_EVERY.get_or_init(|| every));
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
@@ -74,6 +74,15 @@ pub(crate) fn note(text: &str) {
         to_terminal(&format!("{}\n", layout::lines(&layout::harmless(text), "", 2, terminal_width())));
     } else {
         tracing::info!("{text}");
+    }
+}
+
+/// Writes a warning: after a label on a terminal, else to the log.
+fn warn(text: &str) {
+    if std::io::stderr().is_terminal() {
+        complain!("grundy: warning: {text}");
+    } else {
+        tracing::warn!("{text}");
     }
 }
 
@@ -452,6 +461,10 @@ impl Observer for Meter {
 
     fn note(&mut self, text: &str) {
         self.say(text);
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.print_above(|| warn(text));
     }
 }
 

@@ -32,12 +32,12 @@ const RECORDS: &str = "records.csv";
                         Verifies the table against the journal, then writes manifest.json (game, count, digest after \
                         every 2^24 values, program, kernels, machines, checks, SHA-256 of the other files), \
                         ro-crate-metadata.json (RO-Crate 1.1), README.md, bfile.txt (the first 10,001 values), \
-                        records.csv, rares.csv, histogram.csv and segments.csv, and pictures if the Python package is \
-                        installed. Of freed values, the tables state what the discard summary of the run contains. With \
+                        records.csv, rares.csv (if the run uses a sparse space), histogram.csv and segments.csv, and \
+                        pictures if the Python package is installed. Of freed values, the tables state what the discard summary of the run contains. With \
                         --segment 2^32, the manifest of a very long run stays small.\n\n\
-                        A run is confirmed as far as another computation, by another kernel on another machine, has \
-                        equal digests; both machines must be known. Two machines with the same processor model count \
-                        as one.")]
+                        The first N values of a run are confirmed if another kernel on another machine computed them \
+                        with an equal digest; both machines must be known. Two machines with the same processor model \
+                        count as one.")]
 pub(crate) struct Args {
     /// Run directory.
     #[arg(value_name = "RUN")]
@@ -95,7 +95,9 @@ pub(crate) fn publish(args: &Args, quiet: bool) -> Result<()> {
             let why = comparison.obstacle.map_or("no values", reason);
             bail!("{} does not confirm this run: {why}", path.display());
         };
-        manifest.confirmed.push(confirmation);
+        if !manifest.confirmed.contains(&confirmation) {
+            manifest.confirmed.push(confirmation);
+        }
     }
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let _lock = locked(dir)?;
@@ -113,7 +115,7 @@ pub(crate) fn publish(args: &Args, quiet: bool) -> Result<()> {
     };
     let (files, values) = (counted(files, "files"), counted(manifest.count, "values"));
     output::print(|out| {
-        Ok(writeln!(out, "{}: {files} about {values} of {}, {confirmed}", dir.display(), manifest.game)?)
+        Ok(writeln!(out, "{}: {files} that describe {values} of {}, {confirmed}", dir.display(), manifest.game)?)
     })
 }
 

@@ -36,8 +36,8 @@ use std::time::{Duration, Instant, SystemTime};
                         whose value failed a check and has not been recomputed, else null; 'strategy' is how the \
                         next values are computed, and why; 'time' is when the last record was written (UTC); \
                         'seconds' is the computing time over all processes; 'kept' lists the half-open ranges of n \
-                        whose values are kept. 'excluded' says which periods are ruled out by zeros: every divisor \
-                        of each of 'count' numbers, of which 'largest' is the largest. 'least_left' is the least \
+                        whose values are kept. 'excluded' says which periods are ruled out by zeros: all divisors \
+                        of 'count' numbers, of which 'largest' is the largest. 'least_left' is the least \
                         period that no zero rules out, 'looked' the number of values searched for zeros. 'state' is \
                         'running'; 'stopped', if the last process ended with a clean stop; 'interrupted', if it did \
                         not; 'damaged' or 'unreadable', if its files cannot be opened; or 'unknown', if a process may \
@@ -72,15 +72,15 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn status(args: &Args) -> Result<()> {
-    match args.watch {
+    output::unless_reader_left(match args.watch {
         Some(interval) => watch(args, interval),
         None => print(Block::of(args)?, args.json),
-    }
+    })
 }
 
 /// Prints the state of the runs, and again after each interval, until a signal sets the stop flag.
 fn watch(args: &Args, interval: Duration) -> Result<()> {
-    /// Time between two looks at the stop flag.
+    /// Polling interval of the stop flag.
     const POLL: Duration = Duration::from_millis(100);
     let stop = super::signals::stop_flag()?;
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -100,7 +100,8 @@ fn watch(args: &Args, interval: Duration) -> Result<()> {
         while Instant::now() < next {
             if stop.load(Ordering::Relaxed) {
                 if redraws {
-                    println!(); // after the ^C that the terminal echoes
+                    // After the ^C that the terminal echoes. The terminal may be gone.
+                    let _ = writeln!(std::io::stdout());
                 }
                 return Ok(());
             }

@@ -33,7 +33,7 @@ impl fmt::Display for Report<'_> {
             ("last commit", last_commit(run)),
             ("speed", speed(run)),
             ("computing time", format!("{}, over all processes", duration(Duration::from_secs(record.seconds)))),
-            ("commits", HumanCount(run.contents.records).to_string()),
+            ("records", HumanCount(run.contents.records).to_string()),
             ("kept", kept(record)),
             ("table", width(record)),
             ("digest", record.digest.escape_default().to_string()),
