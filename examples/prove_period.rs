@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rule: Rule = game.parse()?;
 
     let proved = period::prove(&rule, 1 << 24)?.ok_or("no period is proved by the first 2^24 values")?;
-    proved.certificate().write(Path::new(file))?;
+    proved.certificate().expect("a code names its game").write(Path::new(file))?;
     println!("period {}, preperiod {}, theorem {}", proved.period(), proved.preperiod(), proved.theorem());
     Ok(())
 }

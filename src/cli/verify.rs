@@ -244,6 +244,15 @@ fn certificate(args: &Args, quiet: bool) -> Result<ExitCode> {
         let run = Run::builder(&rule, home.run()).to(count).method(method).threads(args.threads());
         let outcome = run.observer(&mut meter).stop(&stop).run();
         meter.end();
+        let outcome = outcome.map_err(|error| match error {
+            Error::NoRoom { needed, available, .. } => anyhow!(
+                "{}: no room: {} are needed, {} are free; set TMPDIR to a directory on a larger file system",
+                std::env::temp_dir().display(),
+                size(needed),
+                size(available)
+            ),
+            error => error.into(),
+        });
         if outcome?.stopped {
             complain!("stopped before the check of the certificate was complete");
             return Ok(ExitCode::from(STOPPED));

@@ -145,7 +145,8 @@ pub struct WindowFacts {
 impl Certificate {
     /// Creates the certificate of a proved repetition. Returns `None` when it is not proved, when its preperiod is
     /// only bounded, when values are discarded and `copies` is `None` or has no witness for a prime factor of the
-    /// period, or when n1 of P4 exceeds the bound of the module head.
+    /// period, when n1 of P4 exceeds the bound of the module head, or when the name of the rule is not the canonical
+    /// name of its game.
     ///
     /// # Errors
     /// Errors of reading the values; all of them from 0 on are read, unless `copies` has their digest.
@@ -153,6 +154,9 @@ impl Certificate {
     pub fn new(subject: Subject<'_>, repeat: &Repeat, copies: Option<&OffsetCopies>) -> Result<Option<Certificate>> {
         let Some(Proof { theorem, from, length, window, least }) = repeat.proof.clone() else { return Ok(None) };
         if !repeat.exact || !window.is_none_or(|window| may_certify(subject.rule, repeat.preperiod, &window)) {
+            return Ok(None);
+        }
+        if !is_named(subject.rule) {
             return Ok(None);
         }
         let space = window.map_or(SparseSpace::NONE, |window| window.space);
@@ -229,6 +233,11 @@ impl Certificate {
         if certificate.clone().sealed().seal != certificate.seal {
             return Err(refused("it was altered: the seal does not match the other fields".into()));
         }
+        if certificate.to_json().as_bytes() != text.as_ref() {
+            return Err(refused(
+                "its text was altered: its keys, spaces or line ends are not those that were sealed".into(),
+            ));
+        }
         Ok(certificate)
     }
 
@@ -259,6 +268,12 @@ fn max_window_start(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> Optio
 /// Whether a certificate of P4 may state this window.
 pub(super) fn may_certify(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> bool {
     max_window_start(rule, preperiod, window).is_some_and(|bound| window.from <= bound)
+}
+
+/// Whether the name of a rule is the canonical name of its game.
+fn is_named(rule: &Rule) -> bool {
+    let named = rule.name().parse::<Rule>();
+    named.is_ok_and(|named| (named.name(), named.digest()) == (rule.name(), rule.digest()))
 }
 
 fn refused(what: String) -> Error {

@@ -127,10 +127,10 @@ impl<'a> Subject<'a> {
         let mut least = Vec::new();
         for f in prime_factors(p) {
             let q = p / f;
-            match last_difference(self.values, q, preperiod, (preperiod + p - q).min(count - q))? {
+            // The values repeat with p from the preperiod on, which is at most count - p. So these n decide for q.
+            match last_difference(self.values, q, preperiod, preperiod + p - q)? {
                 Some(n) => least.push((f, n)),
-                None if preperiod + p <= count => return self.examine(known, start, q),
-                None => {}
+                None => return self.examine(known, start, q),
             }
         }
         let exact = difference.is_some() || start == 0;
@@ -199,6 +199,7 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// As [`Subject::find`].
+    #[doc(hidden)]
     pub fn prove_by_window(self, n0: u64, p: u64) -> Result<Option<Proof>> {
         let known = self.known()?;
         let freed = self.values.discarded();

@@ -13,7 +13,7 @@
 //! `data/results/periods.md` states what each of the published periods took.
 //!
 //! Invariant: what is called proved follows from one of the theorems and from values that were compared. A
-//! repetition without a theorem whose premises hold for the computed values is *observed*, never called a period.
+//! repetition without a theorem whose premises hold for the computed values is reported as *observed*, never as proved.
 
 pub mod certificate;
 mod compute;

@@ -40,10 +40,7 @@ pub fn prove(rule: &Rule, limit: u64) -> Result<Option<ProvedPeriod>> {
     let Some(Finding { repeat: Some(repeat), max_value, .. }) = search.finding().filter(|_| search.is_proved()) else {
         return Ok(None);
     };
-    let Some(certificate) = Certificate::new(search.subject(), repeat, None)? else {
-        let what = "the window of the proof lies beyond the bound of a certificate".into();
-        return Err(Error::Certificate { what });
-    };
+    let certificate = Certificate::new(search.subject(), repeat, None)?;
     Ok(Some(ProvedPeriod { rule: rule.clone(), repeat: repeat.clone(), max_value: *max_value, certificate }))
 }
 
@@ -54,7 +51,7 @@ pub struct ProvedPeriod {
     rule: Rule,
     repeat: Repeat,
     max_value: u16,
-    certificate: Certificate,
+    certificate: Option<Certificate>,
 }
 
 impl ProvedPeriod {
@@ -85,13 +82,14 @@ impl ProvedPeriod {
     /// The theorem that proves the period.
     #[must_use]
     pub fn theorem(&self) -> Theorem {
-        self.certificate.theorem
+        self.repeat.proof.as_ref().expect("the period is proved").theorem
     }
 
-    /// The certificate of the proof.
+    /// The certificate of the proof. `None` if the name of the rule is not a code or a name of this game, so that no
+    /// reader could compute the values ([`Rule::from_moves`] takes any name), and in the cases of [`Certificate::new`].
     #[must_use]
-    pub fn certificate(&self) -> &Certificate {
-        &self.certificate
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
     }
 }
 
@@ -107,7 +105,8 @@ impl Certificate {
     /// # let home = tempfile::tempdir()?;
     /// # let file = &home.path().join("kayles.json");
     /// let kayles = "kayles".parse()?;
-    /// period::prove(&kayles, 1 << 20)?.expect("a period").certificate().write(file)?;
+    /// let proved = period::prove(&kayles, 1 << 20)?.expect("a period");
+    /// proved.certificate().expect("the name is a code").write(file)?;
     ///
     /// let certificate = Certificate::read(file)?;
     /// certificate.verify()?;
@@ -165,11 +164,23 @@ mod tests {
                 (period, preperiod, max_value),
                 "{game}"
             );
-            assert_eq!(proved.rule().digest(), proved.certificate().rule, "{game}");
-            proved.certificate().verify().unwrap();
+            let certificate = proved.certificate().unwrap();
+            assert_eq!((&proved.rule().digest(), proved.theorem()), (&certificate.rule, certificate.theorem), "{game}");
+            certificate.verify().unwrap();
         }
         for (game, limit) in [("grundy", 1 << 16), ("nim", 1 << 20), ("kayles", 50)] {
             assert_eq!(prove(&game.parse().unwrap(), limit).unwrap(), None, "{game}");
+        }
+    }
+
+    /// A certificate names the game, so that its reader can compute the values.
+    #[test]
+    fn rule_whose_name_is_no_game_is_proved_without_a_certificate() {
+        let kayles: Rule = "kayles".parse().unwrap();
+        for name in ["mine", "kayles", "0.07"] {
+            let rule = Rule::from_moves(name, kayles.moves().to_vec()).unwrap();
+            let proved = prove(&rule, 1 << 16).unwrap().unwrap();
+            assert_eq!((proved.period(), proved.preperiod(), proved.certificate()), (12, 71, None), "{name}");
         }
     }
 
@@ -178,11 +189,16 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = &home.path().join("kayles.json");
         let proved = prove(&"kayles".parse().unwrap(), 1 << 16).unwrap().unwrap();
-        let certificate = proved.certificate();
+        let certificate = proved.certificate().unwrap();
         certificate.write(path).unwrap();
         assert_eq!(Certificate::read(path).unwrap(), *certificate);
         std::fs::write(path, certificate.to_json().replace("\"preperiod\": 71", "\"preperiod\": 72")).unwrap();
         assert!(matches!(Certificate::read(path), Err(Error::Certificate { .. })));
+        // The same object in another form: the seal is that of the bytes.
+        let object: serde_json::Value = serde_json::from_str(&certificate.to_json()).unwrap();
+        for other in [object.to_string(), certificate.to_json() + "\n", certificate.to_json().replace('\n', "\r\n")] {
+            assert!(matches!(Certificate::parse(&other), Err(Error::Certificate { .. })), "{other}");
+        }
         let wrong = Certificate { max_value: 7, ..certificate.clone() }.sealed();
         assert!(matches!(wrong.verify(), Err(Error::Certificate { .. })));
         std::fs::write(path, vec![b' '; index(MAX_BYTES) + 1]).unwrap();

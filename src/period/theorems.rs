@@ -45,7 +45,7 @@
 //! **P4**, the window theorem, needs about n0 + p values instead of 2 (n0 + p). Fix a space (m, e)
 //! (`solver::SparseSpace`; statement S of the crate's front page). Let r be the last rare position below n2, D a number
 //! (the *witness depth*), and q = max(r, D). Call n *witnessed* when each value below G(n) that is rare at n is the
-//! value of an option of n that comes from a move with k < 2 or has a smaller part <= q. Let every n with n1 <= n < n2
+//! value of an option of n that leaves fewer than two heaps, or of a split whose smaller part is at most q. Let every n with n1 <= n < n2
 //! be common and witnessed. Let W = q + t. If n1 >= 2 q + t + d, n1 > W, n2 - n1 is even when e = 1, and G(n1 - j) =
 //! G(n2 - j) for 1 <= j <= W, then G(n1 + k) = G(n2 + k) for all k >= 0.
 //!
@@ -119,7 +119,7 @@ impl Theorem {
         let both = n0.checked_add(p)?.checked_mul(heaps)?;
         match self {
             Theorem::P1 if rule.max_difference() == 0 && n0 >= 1 => both.checked_add(rule.max_remove()),
-            Theorem::P2 if is_grundys_game(rule) => both.checked_sub(1),
+            Theorem::P2 if n0 >= 1 && is_grundys_game(rule) => both.checked_sub(1),
             Theorem::P3 if n0 >= 1 && heaps == 2 => {
                 both.checked_add(p)?.checked_add(largest_step(rule))?.checked_sub(1)
             }
@@ -187,6 +187,6 @@ impl PeriodWindow {
         let far = q.checked_mul(2).and_then(|q| q.checked_add(t)).and_then(|q| q.checked_add(d));
         far.is_some_and(|far| self.from >= far)
             && self.from > self.width(rule)
-            && (self.space.position == 0 || (self.to - self.from).is_multiple_of(2))
+            && self.to.checked_sub(self.from).is_some_and(|p| self.space.position == 0 || p.is_multiple_of(2))
     }
 }

@@ -152,7 +152,7 @@ impl Record {
         let based = match (self.status, self.theorem) {
             (Status::Observed, None) => true,
             (Status::Proved, None) => rule.is_nim() && (p, n0, self.saltus) == (1, 0, 1),
-            (Status::Proved, Some(Theorem::P4)) => space && self.saltus == 0,
+            (Status::Proved, Some(Theorem::P4)) => space && self.saltus == 0 && self.has_window(rule, p),
             (Status::Proved, Some(theorem)) => {
                 let from = if theorem == Theorem::P2 { n0 } else { n0.max(1) };
                 self.saltus == 0 && theorem.length(rule, from, p).is_some_and(|length| length <= count)
@@ -164,6 +164,15 @@ impl Record {
         } else {
             fail("status, theorem, saltus and checked_through do not fit each other or the game")
         }
+    }
+
+    /// Whether a window with the period p, as P4 requires it, ends before `checked_through`
+    /// ([`PeriodWindow::is_placed`]).
+    fn has_window(&self, rule: &Rule, p: u64) -> bool {
+        let rare = self.last_rare.and_then(|last| last.checked_mul(2));
+        let bounds = [rule.max_remove(), rule.max_difference(), p];
+        let end = bounds.into_iter().try_fold(rare.unwrap_or(u64::MAX), u64::checked_add);
+        end.is_some_and(|end| end <= self.checked_through) && (self.position == 0 || p.is_multiple_of(2))
     }
 
     /// Whether the game was examined to this extent, or its period is proved.

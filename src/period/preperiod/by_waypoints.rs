@@ -1,7 +1,8 @@
 //! Finds the least preperiod from the waypoints of a run, in a small part of the time that two whole copies take.
 //!
-//! Only waypoints w <= n1 are used that satisfy the conditions of P4 for n1 ([`PeriodWindow::is_placed`]). No position
-//! from w on is rare: none was found up to n2, and P4 covers the later ones. So if the W values before w equal those
+//! Only waypoints w <= n1 are used that satisfy the conditions of P4 for n1 ([`PeriodWindow::is_placed`]). Such a
+//! waypoint exceeds r, the last rare position below n2, so no position from w to n2 - 1 is rare, and by P4 none from n1
+//! on. So if the W values before w equal those
 //! before w + p, where p is the period that P4 ([`crate::period::theorems`]) has proved, then G(n + p) = G(n) for all
 //! n >= w: a common value is the least common one that is not an option, which the W values before decide; no witness
 //! is needed (proof of P4). So once the values before some waypoint agree with those p later, the values before every
