@@ -175,7 +175,8 @@ fn in_a_run(remedy: &Remedy) -> Option<String> {
             format!("'{}' sets them aside and starts again", roll_back(Some(game), dir))
         }
         Remedy::StartAgain { dir, game } => format!(
-            "'{}' moves the journal and the tables to quarantine files and starts again",
+            "'{}' keeps the values of the records after the damage, if these can follow each other; otherwise it moves \
+             the journal and the tables to quarantine files and starts again",
             roll_back(Some(game.as_deref().unwrap_or("GAME")), dir)
         ),
         _ => return None,

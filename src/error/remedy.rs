@@ -118,7 +118,8 @@ pub enum Remedy {
         /// The game of the run.
         game: String,
     },
-    /// Roll the run back, which moves the journal and the tables to quarantine files and starts again.
+    /// Roll the run back, which keeps the values of the records after the damage, if these can follow each other.
+    /// Otherwise it moves the journal and the tables to quarantine files and starts again.
     StartAgain {
         /// The run directory.
         dir: PathBuf,

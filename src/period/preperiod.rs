@@ -10,10 +10,10 @@
 //! prime factor f of p it also searches for an n with G(n) != G(n + p/f) among the W before n1, which belong to the
 //! period because the W values before n2 are the same.
 //!
-//! The run may have taken its window long after the period began, because the run was resumed, or had
-//! computed values before a search for the period began. The front copy is watched from its first value on, so it finds the period at the first
-//! power of two n1 whose window recurs. When that happens before the run's n2, the proof by this nearer window
-//! replaces the run's, and both copies stop there. So `from` of the proof is bounded by preperiod, lookback and
+//! The run may have taken its window long after the period began, because the run was resumed, or had computed values
+//! before a search for the period began. The front copy is watched from its first value on, so it finds the period at
+//! the first power of two n1 whose window recurs. When that happens before the run's n2, the proof by this nearer
+//! window replaces the run's, and both copies stop there. So `from` of the proof is bounded by preperiod, lookback and
 //! period, as [`super::certificate`] requires, and a certificate needs no more values than necessary.
 //!
 //! A watched run that discards values saves waypoints ([`super::waypoints`]). With them a small part of the values

@@ -45,9 +45,9 @@
 //! **P4**, the window theorem, needs about n0 + p values instead of 2 (n0 + p). Fix a space (m, e)
 //! (`solver::SparseSpace`; statement S of the crate's front page). Let r be the last rare position below n2, D a number
 //! (the *witness depth*), and q = max(r, D). Call n *witnessed* when each value below G(n) that is rare at n is the
-//! value of an option of n that leaves fewer than two heaps, or of a split whose smaller part is at most q. Let every n with n1 <= n < n2
-//! be common and witnessed. Let W = q + t. If n1 >= 2 q + t + d, n1 > W, n2 - n1 is even when e = 1, and G(n1 - j) =
-//! G(n2 - j) for 1 <= j <= W, then G(n1 + k) = G(n2 + k) for all k >= 0.
+//! value of an option of n that leaves fewer than two heaps, or of a split whose smaller part is at most q. Let every n
+//! with n1 <= n < n2 be common and witnessed. Let W = q + t. If n1 >= 2 q + t + d, n1 > W, n2 - n1 is even when e = 1,
+//! and G(n1 - j) = G(n2 - j) for 1 <= j <= W, then G(n1 + k) = G(n2 + k) for all k >= 0.
 //!
 //! *Proof.* Let p = n2 - n1 and n >= n1. Let G(x) = G(x+p) for n1 - W <= x < n, and let all positions from n1 to
 //! n + p - 1 be common and witnessed; n is one of them, because n < n + p. To show: G(n+p) = G(n), and n + p is

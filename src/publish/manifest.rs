@@ -234,14 +234,15 @@ impl Manifest {
         if length == 0 || !length.is_multiple_of(SEGMENT) {
             return fail("the segment length is not a positive multiple of 16777216");
         }
-        // The number of segments is that of the file; the count alone must not size an allocation.
+        // The digest at a border is missing if the record that stated it was lost.
         let is_border =
-            |(i, segment): (u64, &Segment)| segment.to == (i + 1).saturating_mul(length).min(manifest.count);
-        let are_all = manifest.segments.len() as u64 == manifest.count.div_ceil(length);
-        let are_borders = are_all && (0..).zip(&manifest.segments).all(is_border);
+            |segment: &Segment| segment.to > 0 && (segment.to.is_multiple_of(length) || segment.to == manifest.count);
+        let are_ascending = manifest.segments.is_sorted_by(|a, b| a.to < b.to);
+        let are_borders = are_ascending && manifest.segments.iter().all(is_border);
         let are_digests = manifest.segments.iter().all(|segment| segment.digest.parse::<Digest>().is_ok());
-        let last = manifest.segments.last().map(|segment| segment.digest.as_str());
-        if manifest.count == 0 || !are_borders || !are_digests || last != Some(manifest.digest.as_str()) {
+        let last = manifest.segments.last().map(|segment| (segment.to, segment.digest.as_str()));
+        let is_whole = last == Some((manifest.count, manifest.digest.as_str()));
+        if manifest.count == 0 || !are_borders || !are_digests || !is_whole {
             return fail("the segments do not fit count and digest");
         }
         manifest.points = manifest.segments.iter().map(|segment| (segment.to, segment.digest.clone())).collect();

@@ -11,7 +11,7 @@ use super::repair::{Damaged, open_at};
 use super::spot_checks;
 use super::spot_checks::SpotChecks;
 use crate::checkpoint::commit::{Committer, RETAINED_HEAD, fill};
-use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, Record, kept};
+use crate::checkpoint::journal::{Check, CommitPoint, Contents, Event, Journal, Record, UNKNOWN_KERNEL, kept};
 use crate::checkpoint::summary::DiscardSummary;
 use crate::checkpoint::writer::Writer;
 use crate::error::{Damage, Error, Result};
@@ -41,7 +41,7 @@ pub(super) fn resume(context: &mut Context, journal: Journal, contents: Contents
     let Some((table, mut verified)) = recovery.repair(table, verified)? else { return Ok(recovery.end(true)) };
     let wrong = recovery.check_suspect(&table, &mut verified)?;
     if recovery.agrees_with_journal(&verified) {
-        recovery.accept(&verified)?;
+        recovery.accept(&table, &verified)?;
         return recovery.start(table, verified);
     }
     let disagreement = recovery.retreat(verified.good);
@@ -184,7 +184,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             table = self.reopen_table()?;
             let Some(again) = self.verify(&table)? else {
                 self.repaired += u64::from(is_restored);
-                self.record_repairs_before_stop()?;
+                self.record_repairs_before_stop(&table)?;
                 return Ok(None);
             };
             let agrees_further = again.good > verified.good;
@@ -245,7 +245,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
 
     /// Accepts a table that agrees with the journal: compares the counters of the last record, drops what follows the
     /// last good record, and records repairs.
-    fn accept(&mut self, verified: &VerifiedTable) -> Result<()> {
+    fn accept(&mut self, table: &Table, verified: &VerifiedTable) -> Result<()> {
         if !verified.counted.agrees(&self.last) {
             return Err(self.journal.last_record_damaged(verified.counted.mismatch_with(&self.last)));
         }
@@ -253,24 +253,27 @@ impl<'c, 'a> Recovery<'c, 'a> {
             // A rollback to the same count states the damage, and counts the repairs.
             self.last.event = Event::Rollback;
             self.count_repairs();
+            table.write_headers()?; // see `record_repairs`
             return self.replace_damage();
         }
         self.drop_torn_tail()?;
-        if self.repaired > 0 { self.record_repairs() } else { Ok(()) }
+        if self.repaired > 0 { self.record_repairs(table) } else { Ok(()) }
     }
 
     /// Records what this resume has restored, because the next process will find nothing to restore. Repairs beside a
     /// damaged journal are not recorded.
-    fn record_repairs_before_stop(&mut self) -> Result<()> {
+    fn record_repairs_before_stop(&mut self, table: &Table) -> Result<()> {
         if self.repaired == 0 || self.journal.is_damaged() {
             return Ok(());
         }
         self.drop_torn_tail()?;
-        self.record_repairs()
+        self.record_repairs(table)
     }
 
-    /// Appends a record of what this resume has restored.
-    fn record_repairs(&mut self) -> Result<()> {
+    /// Appends a record of what this resume has restored. A kill may have left headers of the record before the last
+    /// one; they are written first, because the new record makes that record the third last.
+    fn record_repairs(&mut self, table: &Table) -> Result<()> {
+        table.write_headers()?;
         self.last.event = Event::Repair;
         self.count_repairs();
         self.journal.append(self.last.clone())
@@ -299,6 +302,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let good = self.journal.last().map_or(0, |last| last.sequence + 1);
         let later = self.contents.last.sequence + 1 - good;
         self.last.errors = self.last.errors.saturating_add(1);
+        if self.last.kernel == UNKNOWN_KERNEL {
+            self.last.kernel = self.context.options.method.name().into(); // the record adds no values
+        }
         let name = self.journal.replace_damage(self.last.clone())?;
         let kept = if later > 0 { ", and the records after it are kept" } else { "" };
         let note = format!("the journal was damaged: everything from the damage on is copied to {name}{kept}");
@@ -310,7 +316,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
     fn retreat(&mut self, good: usize) -> Disagreement {
         let next = self.points.get(good).map_or(self.last.count, |point| point.count);
         self.points.truncate(good);
-        let (values, escapes) = first_wrong(&self.contents.points, self.points.last());
+        let discarded = self.contents.last.discarded().unwrap_or(0..0);
+        let (values, escapes) = first_wrong(&self.contents.points, self.points.last(), &discarded);
         self.drop_unusable_points();
         Disagreement { values, escapes, next }
     }
@@ -509,11 +516,12 @@ fn make_missing_files(
 }
 
 /// The values and the escapes between `good`, the last point that agrees, and the next one: the units that a rollback
-/// quarantines.
-fn first_wrong(points: &[CommitPoint], good: Option<&CommitPoint>) -> (Range<u64>, Range<u64>) {
+/// quarantines. No discarded values are among them.
+fn first_wrong(points: &[CommitPoint], good: Option<&CommitPoint>, discarded: &Range<u64>) -> (Range<u64>, Range<u64>) {
     let (count, escapes) = good.map_or((0, 0), |good| (good.count, good.escapes));
-    let next = points.iter().find(|point| point.count > count);
-    // At most one segment: a longer range contains discarded values, which are a hole.
-    let end = next.map_or(count, |next| next.count.min(count.saturating_add(SEGMENT)));
-    (count..end, escapes..next.map_or(escapes, |next| next.escapes.max(escapes)))
+    let from = if discarded.contains(&count) { discarded.end } else { count };
+    let next = points.iter().find(|point| point.count > from);
+    // At most one segment: a longer range may contain discarded values, which are a hole.
+    let end = next.map_or(from, |next| next.count.min(from.saturating_add(SEGMENT)));
+    (from..end, escapes..next.map_or(escapes, |next| next.escapes.max(escapes)))
 }

@@ -17,9 +17,9 @@
 //!
 //! **Redundant removals.** t in A gives only options that other moves give if some u in S with u < t has G(t - u) = 0:
 //! for n > t, G(t - u) ^ G(n - t) = G(n - t) is an option by u. t in Z is redundant if the heap of t has the option 0
-//! by another move. Both are finite checks. First drop all redundant removals from A. Then drop each removal of Z
-//! that is redundant given S and what is left of A. By induction on n, no value changes: the options that a dropped t in
-//! A gave at n are given by u in S, which is never dropped; the option 0 that a dropped t in Z gave at n = t is given by
+//! by another move. Both are finite checks. First drop all redundant removals from A. Then drop each removal of Z that
+//! is redundant given S and what is left of A. By induction on n, no value changes: the options that a dropped t in A
+//! gave at n are given by u in S, which is never dropped; the option 0 that a dropped t in Z gave at n = t is given by
 //! S or what is left of A.
 //!
 //! The standard form of a game with moves shifts until 1 is in Z, then drops all redundant removals. Games with the

@@ -3,7 +3,7 @@
 use super::checked_run::{CheckedRun, open_consistent, ranges};
 use super::definition::sample;
 use super::report::{Report, overall};
-use crate::checkpoint::journal::Origin;
+use crate::checkpoint::journal::{Origin, UNKNOWN_KERNEL};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::solver::{self, Method, SequenceStats, SparseSpace};
@@ -48,8 +48,8 @@ pub(crate) fn exclusion_space(rule: &Rule, space: SparseSpace) -> Result<SparseS
 }
 
 /// Computes every value of the range again, each with another kernel than the one that computed it
-/// ([`mod@super::recompute`]). Values that no kernel computes, because a move leaves three heaps or the code repeats,
-/// are computed by the definition.
+/// ([`mod@super::recompute`]); with two kernels where that one is not known. Values that no kernel computes, because a
+/// move leaves three heaps or the code repeats, are computed by the definition.
 ///
 /// # Errors
 /// [`Error::Wrong`] at the first value that differs; [`Error::Damage`], [`Error::Range`] and [`Error::Discarded`] as
@@ -58,20 +58,34 @@ pub fn recompute(dir: &Path, range: Option<Range<u64>>, mut progress: impl FnMut
     let run = CheckedRun::open(dir)?;
     let (ranges, mut report) = ranges(&run.view, range, solver::lookback(&run.view.rule, run.stats.last_rare()))?;
     let is_sparse = run.view.rule.may_be_sparse();
-    let other = |kernel: &str| if is_sparse { Method::Sparse(other_kernel(kernel)) } else { Method::Definition };
-    let (mut kernels, mut before) = (Vec::new(), 0);
-    for (range, kernel) in ranges.iter().flat_map(|range| by_kernel(range, &run.view.contents.origins)) {
-        let method = other(kernel);
+    let methods = |kernel: &str| -> Vec<Method> {
+        if is_sparse {
+            other_kernels(kernel).into_iter().map(Method::Sparse).collect()
+        } else {
+            vec![Method::Definition]
+        }
+    };
+    let parts: Vec<(Range<u64>, Method)> = ranges
+        .iter()
+        .flat_map(|range| by_kernel(range, &run.view.contents.origins))
+        .flat_map(|(range, kernel)| methods(kernel).into_iter().map(move |method| (range.clone(), method)))
+        .collect();
+    let all = parts.iter().map(|(range, _)| range.end - range.start).sum();
+    let mut before = 0;
+    for (range, method) in &parts {
+        super::recompute::check(run.target(), *method, range.clone(), overall(&mut progress, before, all))?;
+        before += range.end - range.start;
+    }
+    let mut used: Vec<Method> = parts.into_iter().map(|(_, method)| method).collect();
+    if used.is_empty() {
+        // An empty range has no kernel of its own.
+        used = methods(&run.view.contents.last.kernel);
+    }
+    let mut kernels: Vec<&str> = Vec::new();
+    for method in used {
         if !kernels.contains(&method.name()) {
             kernels.push(method.name());
         }
-        let length = range.end - range.start;
-        super::recompute::check(run.target(), method, range, overall(&mut progress, before, report.checked))?;
-        before += length;
-    }
-    // An empty range has no kernel of its own.
-    if kernels.is_empty() {
-        kernels.push(other(&run.view.contents.last.kernel).name());
     }
     report.kernel = Some(kernels.join(", "));
     run.agree()?;
@@ -95,10 +109,15 @@ fn by_kernel<'a>(range: &Range<u64>, origins: &'a [Origin]) -> Vec<(Range<u64>, 
     parts
 }
 
-/// Returns the kernel with which values that the kernel `name` computed are checked; the name may be that of the
-/// definition, or of a kernel that this processor does not support.
-fn other_kernel(name: &str) -> Kernel {
-    name.parse().map_or_else(|_| Kernel::best(), Kernel::other)
+/// Returns the kernels with which values that the kernel `name` computed are checked. The name may be that of the
+/// definition, or of a kernel that this processor does not support. If it is not known, two kernels check the values,
+/// so that at least one of them is another.
+fn other_kernels(name: &str) -> Vec<Kernel> {
+    let best = Kernel::best();
+    match name {
+        UNKNOWN_KERNEL if best.other() != best => vec![best, best.other()],
+        _ => vec![name.parse().map_or(best, Kernel::other)],
+    }
 }
 
 /// Computes a sample of the values in the range again by the definition: the first, the last, and `samples` others,

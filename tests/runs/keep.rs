@@ -400,6 +400,13 @@ fn lost_record_at_the_end_of_the_freed_values_costs_no_values() {
     std::fs::write(&path, bytes).unwrap();
     run_well(GAME, &dir, &["--to", "1", "--rollback"]);
     same_where_kept(&dir, runs().0);
+    // A manifest lacks the digest that no record states any more.
+    let published = dir.with_file_name("published");
+    let output = output_on(&["-q", "publish", "-o", published.to_str().unwrap()], &dir, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = output_on(&["compare", published.to_str().unwrap()], runs().0, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("the first 90,000,000 values have equal digests"));
     let left = journal::read(&dir).unwrap().points;
     assert_eq!(left, points.into_iter().filter(|point| point.count != FREED.end).collect::<Vec<_>>());
     for range in [&[][..], &["--range", "83886080..84000000"]] {
@@ -412,6 +419,29 @@ fn lost_record_at_the_end_of_the_freed_values_costs_no_values() {
     let end = FREED.end + SEGMENT;
     assert_eq!(status(&dir).unwrap()["kept"], serde_json::json!([[0, HEAD], [end, 102_000_000]]));
     assert!(is_hole(&values(&dir), HEAD..end));
+    assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0));
+}
+
+/// No record agrees after the freed values, which are a hole: the retained values after them are copied.
+#[test]
+fn quarantine_file_holds_the_altered_values_after_the_freed_ones() {
+    let (_parent, dir) = copied();
+    let path = dir.join("journal.jsonl");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let states_end = |line: &[u8]| serde_json::from_slice::<serde_json::Value>(line).unwrap()["count"] == FREED.end;
+    let lost = bytes.chunks(RECORD).position(states_end).unwrap();
+    bytes[lost * RECORD + 100] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let file = OpenOptions::new().write(true).open(values(&dir)).unwrap();
+    file.write_all_at(&[77], DATA + FREED.end + 5).unwrap();
+    let altered = part(&values(&dir), FREED.end..FREED.end + 100_000);
+    run_well(GAME, &dir, &["--to", "1", "--rollback"]);
+    let names: Vec<String> =
+        std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let copy = names.iter().find(|name| name.ends_with(&format!("-{}.bin", DATA + FREED.end))).unwrap_or_else(|| {
+        panic!("no copy of the values from {} on: {names:?}", FREED.end);
+    });
+    assert!(std::fs::read(dir.join(copy)).unwrap().starts_with(&altered));
     assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0));
 }
 

@@ -321,7 +321,13 @@ fn damaged_first_record_costs_no_values() {
     assert_eq!(count(&pair.dir()), 20_000);
     let records = records(&pair.dir());
     assert_eq!((&records[0]["sequence"], &records[0]["kernel"]), (&json!(0), &json!("unknown")));
-    assert_eq!(records.last().unwrap()["errors"], 1);
+    let last = records.last().unwrap();
+    assert_eq!((&last["errors"], &last["event"]), (&json!(1), &json!("close")));
+    assert!(last["machine"].is_string() && last["kernel"] != "unknown", "{last}");
+    // Two kernels check the values whose kernel is not known.
+    let output = grundy(["verify", "--level", "recompute", "--json"]).arg(pair.dir()).output().unwrap();
+    let kernel = serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["kernel"].clone();
+    assert_eq!(kernel.as_str().unwrap().contains(", "), Kernel::available().len() > 1, "{kernel}");
     pair.ends_right();
 }
 
