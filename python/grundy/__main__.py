@@ -9,6 +9,7 @@ import sys
 from typing import NoReturn
 
 from .program import find_program
+from .stdout import print_text
 
 HELP = (["--help"], ["-h"], ["help"])
 MORE_HELP = """
@@ -30,8 +31,8 @@ def main(arguments: list[str]) -> NoReturn:
     try:
         if arguments in HELP:
             status = subprocess.run([program, *arguments], check=False).returncode
-            print(MORE_HELP)
-            sys.exit(status)
+            failed = print_text(MORE_HELP)
+            sys.exit(f"grundy: stdout cannot be written: {failed}" if failed else status)
         os.execv(program, [program, *arguments])
     except OSError as e:
         sys.exit(f"grundy: {program!r}: {e.strerror}; set GRUNDY to the path of the program")

@@ -6,10 +6,7 @@ missing values, and the metadata that docs/FORMAT.md describes.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +17,7 @@ try:
 except ImportError as e:
     raise ImportError(f"{e}; install it: python3 -m pip install pyarrow") from e
 
-from .files import refuse_run_directory
+from .files import refuse_run_directory, replacing
 
 if TYPE_CHECKING:
     from .run import Run
@@ -53,15 +50,10 @@ def write_parquet(run: Run, path: str, start: int, stop: int) -> None:
     file cannot be created or replaced.
     """
     refuse_run_directory(path)
-    with _error_of(path):
-        descriptor, part = tempfile.mkstemp(
-            ".part", os.path.basename(path) + ".", os.path.dirname(path) or "."
-        )
-    os.close(descriptor)
-    try:
-        schema = _schema(run, start, stop)
+    schema = _schema(run, start, stop)
+    with replacing(path) as file:
         with pyarrow.parquet.ParquetWriter(
-            part,
+            file,
             schema,
             compression="zstd",
             use_dictionary=["value"],
@@ -69,21 +61,6 @@ def write_parquet(run: Run, path: str, start: int, stop: int) -> None:
         ) as writer:
             for batch in _batches(run, schema, start, stop):
                 writer.write_batch(batch, row_group_size=ROWS)
-        os.chmod(part, 0o666 & ~_umask())
-        with _error_of(path):
-            os.replace(part, path)
-    except BaseException:
-        os.remove(part)
-        raise
-
-
-@contextmanager
-def _error_of(path: str) -> Iterator[None]:
-    """Gives an OSError the name `path` in place of that of the temporary file."""
-    try:
-        yield
-    except OSError as e:
-        raise OSError(e.errno, e.strerror, path) from None
 
 
 def _schema(run: Run, start: int, stop: int) -> pyarrow.Schema:
@@ -111,9 +88,3 @@ def _batches(
         n = np.arange(first, first + len(values), dtype=np.uint64)
         columns = [pyarrow.array(n), pyarrow.array(values)]
         yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -52,8 +52,8 @@ class Burst(NamedTuple):
     large      number of large values
     loud       number of loud blocks
     rares      number of rare positions; 0 in a run without a sparse space
-    complete   whether more blocks than a gap on each side were searched and are not loud; before
-               the burst, all blocks from n = 0 on suffice
+    complete   True if more than `gap` blocks on each side were searched and are not loud. Before
+               the burst, a search from n = 0 on also suffices.
     """
 
     begin: int
@@ -74,7 +74,7 @@ def find_bursts(
     """Yields the bursts among G(start) ... G(stop - 1), ascending; by default among all values.
 
     A value is large if it is at least `least`, which is from 1 to 65535. Only whole blocks are
-    searched. Needs 8 bytes of memory for each block.
+    searched. Needs 8 bytes of memory for each block, and about 3 bytes for each value of one block.
 
     Raises at the call: ValueError or TypeError if `least` or `blocks` are not in these ranges,
     IndexError unless 0 <= start <= stop <= count, TypeError if `run` is not a Run. Raises the

@@ -47,13 +47,13 @@ def read_counts(directory: str, summary: Summary) -> Iterator[BlockCounts]:
         if block.start < end or block.counts.sum() != block.stop - block.start:
             raise _damage(path, f"the line of the block {block.start} is not right")
         if len(block.counts) > len(total):
-            raise _damage(path, "it counts values that the snapshot does not")
+            raise _damage(path, "it counts values that the discard summary does not")
         covered = covered and block.start == end
         end = block.stop
         total[: len(block.counts)] += block.counts
         yield block
     if covered and end == summary["to"] and total.tolist() != summary["histogram"]:
-        raise _damage(path, "it does not add up to the histogram of the snapshot")
+        raise _damage(path, "it does not add up to the histogram of the discard summary")
 
 
 def _lines(path: str) -> Iterator[BlockCounts]:

@@ -1,9 +1,12 @@
-"""Files of run directories: opened for reading, and protected from other output."""
+"""Files: those of runs, opened for reading and protected from other output, and output files."""
 
 from __future__ import annotations
 
 import os
 import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 from .errors import RunError
@@ -37,3 +40,43 @@ def refuse_run_directory(path: str) -> None:
         f"{path!r}: {folder!r} is a run directory, and only runs write there; give a file in"
         " another directory"
     )
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """Opens an output file for writing, which has the name `path` only when it is complete.
+
+    A symbolic link is followed. A pipe or a device is written directly. Raises OSError, which names
+    `path`, if the file cannot be created or replaced.
+    """
+    real = os.path.realpath(path)
+    try:
+        is_special = not stat.S_ISREG(os.stat(real).st_mode)
+    except OSError:
+        is_special = False
+    if is_special:
+        with open(path, "wb") as file:
+            yield file
+        return
+    with _error_of(path):
+        descriptor, part = tempfile.mkstemp(".part", ".grundy-", os.path.dirname(real))
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(part, 0o666 & ~mask)
+        with _error_of(path):
+            os.replace(part, real)
+    except BaseException:
+        os.unlink(part)
+        raise
+
+
+@contextmanager
+def _error_of(path: str) -> Iterator[None]:
+    """Gives an OSError the name `path` in place of that of the temporary file."""
+    try:
+        yield
+    except OSError as e:
+        raise OSError(e.errno, e.strerror, path) from None

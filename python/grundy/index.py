@@ -5,12 +5,13 @@ from __future__ import annotations
 import numbers
 import operator
 from fractions import Fraction
-from typing import Any, SupportsFloat, SupportsIndex, Union
+from typing import Any, SupportsIndex, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-Part = Union[numbers.Rational, SupportsFloat]  # a part of a whole: 0.5, Fraction(1, 3)
+# A part of a whole: 0.5, Fraction(1, 3)
+Part = Union[numbers.Rational, int, float, "np.integer[Any]", "np.floating[Any]"]
 
 
 def whole(x: object) -> int:

@@ -62,6 +62,10 @@ class Array:
             raise RunError(f"{path!r}: {e.strerror or e}; {advice}") from e
         if magic != b"\x93NUMPY":
             raise RunError(f"{path!r}: not a .npy file; {advice}")
+        folder, name = os.path.split(os.path.realpath(path))
+        if name == "values.npy" and os.path.lexists(os.path.join(folder, "journal.jsonl")):
+            # The bare table may lack the larger values, and does not state how many are committed.
+            raise RunError(f"{path!r} is the table of a run; open the directory {folder!r}")
         try:
             with np.errstate(over="raise"):
                 self._values: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -170,7 +174,8 @@ def find_period(
     max_value        the largest value, discarded ones included
     checked_through  number of values
     searched         `from`, `to`: the searched part, half open; `max_period`: the largest period
-                     searched for; `repeats`; `kept_from`: the first value behind discarded ones
+                     searched for; `repeats`; `kept_from`: the first n after the discarded values,
+                     or 0
 
     This is an observation and no proof: `grundy period` proves periods. Raises ValueError or
     TypeError for other arguments, and the errors of `table.values`. Time: linear. Memory: 4 bytes

@@ -24,7 +24,7 @@ def parsed_lines(path: str, kind: str, parse: Callable[[Iterator[str]], Iterable
         with open(path, "rb") as file:
             for line in file:
                 number += 1
-                yield line.decode("utf-8")
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
 
     try:
         return list(parse(lines()))

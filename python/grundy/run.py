@@ -238,6 +238,10 @@ class Run:
 
         Each block has `size` values, the last one may have fewer. Memory: one block.
 
+        Raises when the first block is read: ValueError or TypeError unless `size` is a positive
+        integer, IndexError unless 0 <= start <= stop <= count; the errors of `values` with each
+        block.
+
         >>> [(first, len(block)) for first, block in open_run("runs/kayles").chunks(400)]
         [(0, 400), (400, 400), (800, 200)]
         """
@@ -516,7 +520,7 @@ class Run:
 
         A block has the fields start, stop and counts (an int64 array, indexed by the value). The
         blocks cover the discarded values, as of `last_record`, unless the file counts.jsonl was
-        lost or was not written by an early version of the program.
+        lost, or the run was made by an early version of the program, which did not write it.
 
         Raises the errors of `summary`, and Damage if the counts contradict the summary or
         themselves.
@@ -549,7 +553,8 @@ class Run:
     ) -> pyarrow.RecordBatchReader:
         """Returns a pyarrow.RecordBatchReader with the columns of `to_arrow`, 2^20 rows a batch.
 
-        DuckDB and Polars read it in bounded memory. It can be read once. Needs pyarrow.
+        DuckDB reads it in bounded memory; Polars loads all rows. It can be read once. Needs
+        pyarrow.
 
         >>> sum(batch.num_rows for batch in open_run("runs/kayles").to_batches())
         1000

@@ -34,16 +34,21 @@ def read_summary(journal: Journal) -> Summary | None:
         journal.follow()
         if not journal.has_continued:
             raise Damage(
-                f"{path!r}: the snapshot that the journal names is missing; run `grundy verify`"
+                f"{path!r}: the discard summary that the journal names is missing; run"
+                " `grundy verify`"
             ) from e
-        raise Discarded(f"{path!r}: the run has replaced this snapshot; open it again") from e
+        raise Discarded(
+            f"{path!r}: the run has replaced this discard summary; open it again"
+        ) from e
     except OSError as e:
         raise RunError(f"{path!r}: {e.strerror}; check the file and try again") from e
     if named["name"] == os.path.basename(path) and digest_holds(data, named["blake3"]):
         summary = _parse(data)
         if summary is not None and _describes(summary, record, start, stop):
             return summary
-    raise Damage(f"{path!r}: not the snapshot that the journal describes; run `grundy verify`")
+    raise Damage(
+        f"{path!r}: not the discard summary that the journal describes; run `grundy verify`"
+    )
 
 
 def _parse(data: bytes) -> Summary | None:

@@ -4,6 +4,7 @@ A library that is not installed is skipped; `pytest -rs` prints which.
 """
 
 import os
+import subprocess
 
 import grundy
 import numpy as np
@@ -42,6 +43,22 @@ def test_table_has_rows_types_and_metadata(pair):
         metadata = {key.decode(): text.decode() for key, text in table.schema.metadata.items()}
         assert metadata["game"] == "grundy" and metadata["from"] == str(start)
         assert metadata["to"] == str(stop) and ("digest" in metadata) == (stop == COUNT)
+
+
+def test_links_and_devices_are_written_to_and_not_replaced(pair, tmp_path):
+    run, values = pair
+    (tmp_path / "old").write_text("old")
+    os.symlink("old", tmp_path / "link")
+    run.to_parquet(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    table = parquet.read_table(tmp_path / "old")
+    assert np.array_equal(table["value"].to_numpy(), values)
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
+    run.to_parquet(tmp_path / "pipe")
+    assert reader.communicate()[0] == (tmp_path / "old").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["link", "old", "pipe", "r"]
+    run.to_parquet(tmp_path / ("x" * 254))
 
 
 def test_batches_are_read_as_they_are_used(pair, monkeypatch):

@@ -30,6 +30,21 @@ def test_program_on_the_path_receives_the_arguments_and_gives_the_status(tmp_pat
     assert (done.returncode, done.stdout) == (75, "<run><a b><--to><1e6>")
 
 
+def test_help_to_a_closed_pipe_or_a_full_disk_blames_neither_program(tmp_path):
+    executable(tmp_path / "grundy", "exit 0\n")
+    environment = {**os.environ, "GRUNDY": str(tmp_path / "grundy"), "PYTHONPATH": PYTHON}
+    command = f"PYTHONUNBUFFERED=1 {sys.executable} -m grundy --help"
+    for line, status, words in [
+        ("set -o pipefail; { sleep 1; %s; } | true", 0, ""),
+        ("%s > /dev/full", 1, "stdout cannot be written"),
+    ]:
+        done = subprocess.run(
+            ["bash", "-c", line % command], capture_output=True, text=True, env=environment
+        )
+        assert done.returncode == status and words in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr and "GRUNDY" not in done.stderr, done.stderr
+
+
 def test_program_of_the_environment_comes_before_the_path(tmp_path):
     """A package in DIR belongs to a program in DIR/bin, as after `pip install --target`."""
     (tmp_path / "bin").mkdir()

@@ -409,9 +409,16 @@ def test_damaged_headers_are_damage(tmp_path):
 
 
 def test_values_npy_of_a_run_is_refused(tmp_path):
+    """In a table of bytes, 255 stands for every larger value: they would look periodic."""
     path = write_run(tmp_path / "r", range(1000))
-    done = command(os.path.join(path, "values.npy"))
-    assert done.returncode == 2 and "give the directory" in done.stderr
+    os.symlink(os.path.join(path, "values.npy"), tmp_path / "link.npy")
+    for name in [os.path.join(path, "values.npy"), tmp_path / "link.npy"]:
+        with pytest.raises(RunError, match="open the directory"):
+            find_period.Array(name)
+        done = command(name)
+        assert done.returncode == 1 and "open the directory" in done.stderr
+    np.save(tmp_path / "values.npy", np.arange(9, dtype=np.uint16))
+    assert find_period.Array(tmp_path / "values.npy").count == 9
 
 
 def test_empty_tables_are_none(tmp_path):

@@ -213,10 +213,14 @@ def test_default_bins():
 
 
 def test_rates_leave_out_what_a_rollback_took_back():
-    points = [(0, 0), (100, 9), (300, 20), (900, 40), (500, 45), (1000, 70), (1001, 71)]
+    points = [(0, 0), (100, 9), (300, 20), (900, 40), (300, 45), (500, 65), (1000, 95), (1001, 96)]
     found = rate.rates({"count": n, "seconds": s} for n, s in points)
-    assert found == [(0, 300, 20.0), (300, 500, 25.0), (500, 1001, 26.0)]
+    assert found == [(0, 300, 20.0), (300, 500, 20.0), (500, 1001, 31.0)]
     assert found[0].rate == 15.0
+    # Two rollbacks, the second beyond the first.
+    points += [(500, 99), (700, 119), (300, 130), (400, 150)]
+    found = rate.rates({"count": n, "seconds": s} for n, s in points)
+    assert found == [(0, 300, 20.0), (300, 400, 20.0)]
     assert rate.rates([]) == rate.rates([{"count": 5, "seconds": 3}]) == []
 
 
@@ -227,6 +231,29 @@ def test_survey_is_read():
 
 
 # The command line
+
+
+def test_picture_is_complete_before_its_text_is_printed(run, tmp_path):
+    arguments = [sys.executable, "-m", "grundy.plot", "bursts", run, "-o", str(tmp_path / "x.png")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.path.join(ROOT, "python"),
+        "PYTHONUNBUFFERED": "1",
+    }
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, env=environment)
+    said = done.stderr.decode()
+    assert done.returncode == 1 and "stdout cannot be written" in said and "Traceback" not in said
+    assert (tmp_path / "x.png").stat().st_size > 1000
+
+
+def test_picture_replaces_the_file_of_a_link(run, capsys, tmp_path):
+    (tmp_path / "old.png").write_text("old")
+    os.symlink("old.png", tmp_path / "link.png")
+    assert plot(capsys, "records", run, "-o", tmp_path / "link.png")[0] == 0
+    assert (tmp_path / "link.png").is_symlink()
+    assert (tmp_path / "old.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(os.listdir(tmp_path)) == ["link.png", "old.png"]
 
 
 def test_tick_labels():
@@ -355,7 +382,8 @@ def drawn(kind, *argv):
     """Returns the figure of a kind."""
     options = arguments.parse([kind.__name__.rpartition(".")[2], *map(str, argv)], "plot")
     with matplotlib.rc_context(style.RC):
-        return kind.draw(options)
+        figure = kind.draw(options)
+    return figure[0] if isinstance(figure, tuple) else figure
 
 
 def test_n_without_a_known_later_value_is_a_class_of_its_own(tmp_path):

@@ -298,7 +298,7 @@ def test_forged_snapshot_is_damage_with_either_hash(tmp_path, small, capsys, cha
         writer.named[-1]["blake3"] = blake3(data).hexdigest()
         writer.commit()
     status, message, _, _ = written(writer.path, capsys)
-    assert status == 3 and path in message and "not the snapshot" in message
+    assert status == 3 and path in message and "not the discard summary" in message
 
 
 def test_snapshot_named_elsewhere_is_damage_and_not_opened(tmp_path, small, capsys):
@@ -310,7 +310,7 @@ def test_snapshot_named_elsewhere_is_damage_and_not_opened(tmp_path, small, caps
     assert status == 3 and "missing" in message  # the name is looked up in the run directory only
     os.rename(tmp_path / os.path.basename(path), path)
     status, message, _, _ = written(writer.path, capsys)
-    assert status == 3 and "not the snapshot" in message
+    assert status == 3 and "not the discard summary" in message
 
 
 def test_control_characters_of_a_hostile_run_are_escaped(tmp_path, capsys):

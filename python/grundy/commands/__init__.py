@@ -6,6 +6,8 @@ import os
 import sys
 from typing import Callable
 
+from ..stdout import discard_rest
+
 
 def has_numpy(command: str) -> bool:
     """Whether NumPy can be imported. If not, prints one line of advice on stderr."""
@@ -37,12 +39,12 @@ def exit_status(main: Callable[[], int]) -> int:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()
+        discard_rest()
         return 0
     except OSError as error:
         if error.filename is not None:
             raise  # of another file than stdout
-        _discard_output()
+        discard_rest()
         print(
             f"{name}: stdout cannot be written: {error.strerror or error}; write to a file on a"
             " disk with free space",
@@ -52,8 +54,3 @@ def exit_status(main: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print(f"{name}: stopped", file=sys.stderr)
         return 130
-
-
-def _discard_output() -> None:
-    """Discards the rest of the output, because Python writes it at exit and would fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -64,13 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as e:
         parser.error(str(e))
     path = options.table
-    if os.path.basename(path) == "values.npy" and os.path.exists(
-        os.path.join(os.path.dirname(path), "journal.jsonl")
-    ):
-        # The bare file lacks the larger values, and does not state how many values are committed.
-        parser.error(
-            f"{path!r} is part of a run; give the directory {os.path.dirname(path) or '.'!r}"
-        )
     try:
         table = Array(path) if os.path.isfile(path) else open_run(path)
         result = find_period(table, options.tail, options.window, options.repeats)

@@ -1,7 +1,7 @@
 """`scripts/open_games.py`: prints the table of the octal games without a known period.
 
 One row stands for all games with the same sequence up to a shift, as `grundy info` lists them. It
-describes the game of them that was computed furthest; of equally far ones, the first. Games whose
+describes the game of them that was computed furthest; in a tie, the first by name. Games whose
 period the program knows are left out.
 
 With `--comments` it prints a comment for each sequence of the OEIS that this program has computed
@@ -180,7 +180,7 @@ def of_oeis(path: str) -> dict[str, OeisSequence]:
 
 
 def furthest(results: Iterable[Result]) -> dict[str, Result]:
-    """The furthest result of each game; of equally far ones, one with seconds.
+    """The furthest result of each game; in a tie, one with seconds.
 
     Raises ValueError for two digests of the same values.
     """
@@ -244,8 +244,11 @@ def row(group: Group, frontiers: dict[str, Frontier], oeis: dict[str, OeisSequen
 
 
 def which_are_rare(game: str, mask: int, position: int) -> str:
-    """Which n are rare, in words. The parity for even n is that of the number of tokens that a
-    move removes which leaves two heaps, if the space has a position term, and even otherwise."""
+    """Which n are rare, in words.
+
+    With a position term, the parity for even n is that of the number of tokens removed by a move
+    that leaves two heaps; without one, it is even.
+    """
     first, _, digits = game.partition(".")
     removals = enumerate([int(first), *map(int, digits)])
     odd = position * next(removed for removed, digit in removals if digit & 4) % 2

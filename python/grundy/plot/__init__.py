@@ -91,18 +91,23 @@ def _main(argv: Sequence[str], prog: str, command: str) -> int:
             f"{e}; install it with 'python3 -m pip install numpy matplotlib', or use"
             " 'uv run scripts/plot.py'"
         ) from e
+    from ..stdout import print_text
     from . import style
     from .reader import Damage, RunError
 
     kind = importlib.import_module(f"{__name__}.kinds.{options.kind}")
     try:
         with matplotlib.rc_context(style.RC):
-            figure = kind.draw(options)
+            drawn = kind.draw(options)
+            figure, text = drawn if isinstance(drawn, tuple) else (drawn, "")
             style.save(figure, options.output)
     except Damage as e:
         return _fail(prog, str(e), 3)
     except RunError as e:
         raise PlotError(str(e)) from e
+    failed = print_text(text) if text else None
+    if failed:
+        raise PlotError(f"stdout cannot be written: {failed}; {options.output!r} was written")
     return 0
 
 

@@ -17,7 +17,9 @@ from .texts import log_text, short_text
 
 def linear_axis(axis: Any, count: int = 8) -> None:
     """Gives an axis at most `count` ticks at round numbers."""
-    axis.set_major_locator(MaxNLocator(nbins=count, steps=[1, 2, 2.5, 5, 10], integer=True))
+    axis.set_major_locator(
+        MaxNLocator(nbins=count, steps=[1, 2, 2.5, 5, 10], integer=True, min_n_ticks=1)
+    )
     axis.set_major_formatter(FuncFormatter(lambda x, _: short_text(x)))
 
 

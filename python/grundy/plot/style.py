@@ -9,8 +9,6 @@ has fewer dots per inch, so that texts and margins shrink with it: at a width of
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 from typing import Any
 
 import matplotlib
@@ -22,6 +20,7 @@ from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from ..files import replacing
 from .arguments import Options
 from .errors import PlotError
 
@@ -128,7 +127,7 @@ def set_title(axes: Axes, options: Options, title: str, pad: float | None = None
 
     pad  distance from the axes in points, if it is not the usual one
     """
-    given = options.title is not None
+    given = bool(options.title)
     text = axes.set_title(options.title or title, pad=pad, parse_math=not given)
     figure = axes.figure
     left = axes.get_position().x0 * figure.bbox.width
@@ -225,19 +224,9 @@ def save(figure: Figure, path: str) -> None:
         figure.savefig(data, format="svg", metadata={"Date": None})
     else:
         data = _palette_png(figure)
-    folder = os.path.dirname(path) or "."
     try:
-        handle, part = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=folder)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data.getvalue())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(part, 0o666 & ~mask)
-            os.replace(part, path)
-        except BaseException:
-            os.unlink(part)
-            raise
+        with replacing(path) as file:
+            file.write(data.getvalue())
     except OSError as e:
         raise PlotError(
             f"{path!r}: {e.strerror or e}; give a file in a directory that can be written"

@@ -15,8 +15,8 @@ LEAST_BIN = 1 << 12  # number of n in a bin, by default
 ROWS = 512  # maximum number of groups of values
 
 
-def draw(options: Options) -> Figure:
-    """Prints the table of edges; draws the distances, and the shares of values in both states."""
+def draw(options: Options) -> tuple[Figure, str]:
+    """Draws the distances, and the shares of values in both states; returns the edges as text."""
     with open_source(options, known="counts") as source:
         a, b = source.a, source.b
         size = options.bin or max(default_bin(b - a), source.unit)
@@ -40,7 +40,7 @@ def draw(options: Options) -> Figure:
         bins, size = len(counts), int(edges[1] - edges[0])
     distance = segments.distances(counts)
     parts = segments.segments(distance)
-    print(table(parts, edges))
+    text = table(parts, edges)
     bursts = [part for part in parts if part.high]
 
     figure = style.new_figure(options)
@@ -52,7 +52,7 @@ def draw(options: Options) -> Figure:
         )
     over.plot(middle, distance, color=style.BLUE, linewidth=0.5, rasterized=True)
     over.set_xlim(a, b)
-    over.set_ylim(0, float(distance.max()) * 1.12)
+    over.set_ylim(0, float(distance.max()) * 1.12 or 1)
     axis.linear_axis(over.xaxis)
     over.set_xlabel("n", labelpad=1)
     over.set_ylabel("distance from\ntypical shares", labelpad=3)
@@ -92,7 +92,7 @@ def draw(options: Options) -> Figure:
     under.set_xlabel("value G(n)" if group == 1 else f"value G(n), in groups of {group}")
     under.set_ylabel("share")
     under.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2, borderaxespad=0)
-    return figure
+    return figure, text
 
 
 def default_bin(count: int) -> int:

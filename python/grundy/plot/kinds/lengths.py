@@ -27,8 +27,8 @@ LEAST = 4  # least number of long bursts
 Lengths = npt.NDArray[np.int64]
 
 
-def draw(options: Options) -> Figure:
-    """Prints the distributions; draws the lengths, and how many long ones exceed each length."""
+def draw(options: Options) -> tuple[Figure, str]:
+    """Draws lengths, and how many long ones exceed each; returns the distributions as text too."""
     begin, end, complete = read(options.source)
     length = end - begin
     long = length >= LONG
@@ -41,9 +41,11 @@ def draw(options: Options) -> Figure:
         "long bursts": (style.VERMILION, length[long & complete]),
         "quiet between long bursts": (style.BLUE, between(begin[long], end[long])),
     }
-    print(table({name: lengths for name, (_, lengths) in groups.items()}))
     before, after = correlations(begin[long], end[long])
-    print(f"correlation of length and quiet: {before:.3f} before, {after:.3f} after a long burst")
+    text = table({name: lengths for name, (_, lengths) in groups.items()})
+    text += (
+        f"\ncorrelation of length and quiet: {before:.3f} before, {after:.3f} after a long burst"
+    )
     figure = style.new_figure(options)
     over, under = style.Frame(options).stacked(figure, lower=0.44, gap=110)
     _draw_lengths(over, begin, length)
@@ -61,7 +63,7 @@ def draw(options: Options) -> Figure:
     under.set_xlabel("length (number of n)")
     under.set_ylabel("number of longer\nstretches")
     under.legend(loc="upper right", ncols=2)
-    return figure
+    return figure, text
 
 
 def _draw_lengths(axes: Axes, begin: Lengths, length: Lengths) -> None:

@@ -54,7 +54,7 @@ def draw(options: Options) -> Figure:
         aspect="auto",
         interpolation="nearest",
         cmap=style.sequential(),
-        norm=BoundaryNorm(levels, 256, extend="max"),
+        norm=BoundaryNorm(levels, 256, extend="max" if shown.max() > levels[-1] else "neither"),
     )
     axes.set_xlim(a, b)
     axis.linear_axis(axes.xaxis)

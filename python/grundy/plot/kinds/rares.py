@@ -44,7 +44,7 @@ def draw(options: Options) -> Figure:
     over.set_yscale("log")
     over.set_ylim(0.8, max(len(n) * 4, 10))
     axis.log_axis(over.yaxis)
-    over.set_ylabel("rare up to n")
+    over.set_ylabel("rare up to n" if a == 0 else f"rare from {texts.short_text(a)} to n")
     under.plot(n, values, "o", color=style.VERMILION, markersize=2.4, markeredgewidth=0, alpha=0.6)
     late = late_group(found["n"])
     if len(late):

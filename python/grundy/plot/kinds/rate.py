@@ -75,14 +75,20 @@ def rates(records: Iterable[dict[str, Any]]) -> list[Part]:
     """Returns the consecutive parts a <= n < b of a run.
 
     Each part takes at least LEAST_SECONDS, and the 1/STEPS part of the whole. What a
-    rollback has taken back is left out.
+    rollback has taken back is left out, with the time that it took.
     """
     points: list[tuple[int, float]] = []
+    wasted = 0.0  # seconds
     for record in records:
-        point = (int(record["count"]), float(record.get("seconds") or 0))
-        while points and points[-1][0] >= point[0]:
+        count, at = int(record["count"]), float(record.get("seconds") or 0)
+        went_back = bool(points) and points[-1][0] > count
+        while points and points[-1][0] > count:
             points.pop()
-        points.append(point)
+        if points and points[-1][0] == count:
+            _, before = points.pop()
+            if went_back:
+                wasted = at - before
+        points.append((count, at - wasted))
     if not points:
         return []
     least = max(LEAST_SECONDS, (points[-1][1] - points[0][1]) / STEPS)
