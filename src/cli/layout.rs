@@ -6,6 +6,7 @@ use super::colour::{LABEL, painted};
 use indicatif::HumanCount;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Duration;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
@@ -17,6 +18,11 @@ const TERMINAL: (usize, usize) = (40, 100);
 
 /// Number of columns of the labels before paragraphs.
 const LABELS: usize = 16;
+
+/// A path in a form that is safe to print in a message.
+pub(super) fn printable(path: &Path) -> String {
+    grundy::error::printable(&path.display().to_string())
+}
 
 /// A paragraph after its label, whose lines all begin in the same column.
 pub(super) fn paragraph(label: &str, text: &str) -> String {

@@ -1,8 +1,7 @@
 //! `grundy merge`: combine the records of surveys into a table, or the results of units.
 
-use super::layout::{counted, fitted};
+use super::layout::{counted, fitted, printable};
 use super::progress::note;
-use super::source::printable;
 use super::survey::Format;
 use super::{Usage, complain};
 use anyhow::{Result, anyhow};

@@ -2,10 +2,9 @@
 
 use super::advice;
 use super::deadline::Deadline;
-use super::layout::{counted, fitted};
+use super::layout::{counted, fitted, printable};
 use super::number;
 use super::progress::{Meter, note};
-use super::source::printable;
 use super::{Compute, default_directory};
 use anyhow::{Result, bail};
 use clap::ValueEnum;

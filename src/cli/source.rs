@@ -2,6 +2,7 @@
 //! find its directory here, so that they report a directory without a run in the same words.
 
 use super::advice::quoted_path;
+use super::layout::printable;
 use super::progress::note;
 use super::{Usage, default_directory};
 use anyhow::{Result, anyhow};
@@ -167,9 +168,4 @@ fn list(runs: &[PathBuf]) -> Option<String> {
         more => format!(" and {more} more"),
     };
     (!names.is_empty()).then(|| format!("there are runs in {}{more}", names.join(", ")))
-}
-
-/// A path in a form that is safe to print in a message.
-pub(super) fn printable(path: &Path) -> String {
-    error::printable(&path.display().to_string())
 }

@@ -1,10 +1,9 @@
 //! `grundy verify`: check a run or a certificate independently of the process that wrote it.
 
-use super::layout::{counted, size};
+use super::layout::{counted, printable, size};
 use super::period::IN_MEMORY;
 use super::progress::Meter;
 use super::signals::{STOPPED, stop_flag};
-use super::source::printable;
 use super::temporary::Temporary;
 use super::{KernelChoice, advice, complain, number};
 use anyhow::{Context, Result, anyhow};

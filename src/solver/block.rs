@@ -32,11 +32,6 @@ use std::time::Duration;
 /// Number of values in the block after a new rare position.
 const SMALLEST_BLOCK: usize = 64;
 
-/// Maximum number of values in a block: a multiple of the lanes of a kernel and of the groups of the witness search.
-/// The threads meet after each block, so a smaller number costs time. `sequence` of `cargo bench` (benches/sequence.rs)
-/// measures its effect.
-pub(super) const BLOCK: usize = 1 << 18;
-
 /// Time after which a thread looks again whether the search for witnesses is prepared, when the candidates are
 /// complete.
 const PREPARATION_POLL: Duration = Duration::from_micros(20);
@@ -408,6 +403,7 @@ impl<'a> WitnessSearch<'a> {
 mod tests {
     use super::*;
     use crate::solver::codes::Codes;
+    use crate::solver::pipeline::BLOCK;
     use crate::solver::pipeline::BlockValues;
     use crate::theory::sparse_space::SparseSpace;
     use std::sync::mpsc::RecvTimeoutError;

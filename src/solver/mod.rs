@@ -64,9 +64,10 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::theory::definition::{self, Appended, Sequence};
 use crate::theory::rule::Rule;
-use block::{BLOCK, BlockLimits};
+use block::BlockLimits;
 use choice::FIRST_REVIEW;
 use engine::{EarlierValues, Engine};
+use pipeline::BLOCK;
 use review::SpaceReview;
 use window::Window;
 

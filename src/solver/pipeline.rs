@@ -26,10 +26,9 @@
 //! Invariant: the lanes of a slot are a function of the plan and of values before them, so neither the number of
 //! threads nor their order changes a value.
 
-use super::block::BLOCK;
 use super::codes::Codes;
 use super::lookups::far_lanes::{LaneCodes, SharedLanes};
-use super::lookups::plan::{LEAST_MIDDLE, LookupPlan};
+use super::lookups::plan::{LEAST_MIDDLE, LookupPlan, RECENT};
 use super::slots::{Claim, Closing, SLOT, Slots, lock};
 use super::window::Window;
 use crate::error::Result;
@@ -38,6 +37,11 @@ use crate::theory::nimber::index;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// Maximum number of values in a block: a multiple of the lanes of a kernel and of the groups of the witness search.
+/// The threads meet after each block, so a smaller number costs time. `sequence` of `cargo bench` (benches/sequence.rs)
+/// measures its effect.
+pub(super) const BLOCK: usize = 1 << 18;
 
 /// Number of slots that must be ready before a thread that sleeps is woken: a thread needs longer to wake than to
 /// evaluate a slot, so the threads that are awake usually come first.
@@ -337,6 +341,8 @@ impl<'a> Pipeline<'a> {
 }
 
 const _: () = assert!(LANES == SLOT);
+// A lookup with an offset above RECENT, from anywhere in a block, must read codes before the block.
+const _: () = assert!(BLOCK + LANES <= RECENT);
 
 impl Follower {
     /// Checks that the codes of this thread are those of `codes`, which ends with the block.

@@ -1,5 +1,6 @@
 //! The examination of one game: how far its values are computed, and its record.
 
+use super::extent::Extent;
 use super::pace::Pace;
 use super::record::{FORMAT, Record, nim};
 use super::saved::Saved;
@@ -8,7 +9,7 @@ use crate::period::MemorySearch;
 use crate::solver::{Method, SequenceStats, SparseSpace};
 use crate::table::digest::DigestChain;
 use crate::theory::rule::Rule;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Maximum number of values of a game with an observed period, as a multiple of the number of values of each game: it
 /// is computed that far if this could prove the period.
@@ -16,15 +17,6 @@ pub(crate) const PROOF_FACTOR: u64 = 4;
 
 /// A game that needs all pairs is examined to at least this number of values, or to [`Extent::to`] if that is less.
 const ALL_PAIRS: u64 = 1 << 14;
-
-/// How far the games of a survey are examined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
-    /// Number of values of each game.
-    pub(super) to: u64,
-    /// Maximum computing time of a game, as estimated before each step.
-    pub(super) time_limit: Option<Duration>,
-}
 
 /// Why [`Examination::advance`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

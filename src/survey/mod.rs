@@ -57,6 +57,7 @@
 mod contradiction;
 mod directory;
 mod examination;
+mod extent;
 mod families;
 mod pace;
 mod part;
@@ -78,7 +79,8 @@ use crate::storage::File;
 use crate::theory::rule::Rule;
 use directory::{RecordFiles, open};
 pub(crate) use examination::PROOF_FACTOR;
-use examination::{Examination, Extent, Progress};
+use examination::{Examination, Progress};
+use extent::Extent;
 pub(crate) use part::{Part, divide, examine_part};
 pub(crate) use record::{is_program, order, printable};
 use std::path::Path;

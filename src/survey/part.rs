@@ -1,6 +1,6 @@
 //! Parts of a survey whose records the caller stores, and the division of games into parts.
 
-use super::examination::Extent;
+use super::extent::Extent;
 use super::families::representative;
 use super::surveyor::{Records, Surveyor};
 use super::{Failure, Means, Record};

@@ -7,7 +7,7 @@
 //! never merged.
 
 use super::codes;
-use super::examination::Extent;
+use super::extent::Extent;
 use super::families::representative;
 use super::record::{EXTENSION, Order, Record, file_name, is_program, is_record_name, order, printable};
 use crate::error::{Damage, Error, Result, SurveyReason};

@@ -1,6 +1,6 @@
 //! The record of one game: its fields, its checks, its file name.
 
-use super::examination::Extent;
+use super::extent::Extent;
 use crate::error::shortened;
 use crate::period::{Status, Theorem};
 use crate::solver::SparseSpace;

@@ -158,7 +158,8 @@ fn digest(values: &[u16]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examination::{Examination, Extent, Progress};
+    use super::super::examination::{Examination, Progress};
+    use super::super::extent::Extent;
     use super::*;
     use crate::kernel::Kernel;
     use crate::solver::{self, Method};

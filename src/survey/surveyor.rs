@@ -1,6 +1,7 @@
 //! The order in which a survey examines its games, and the parallel work.
 
-use super::examination::{Examination, Extent, Progress};
+use super::examination::{Examination, Progress};
+use super::extent::Extent;
 use super::families::{Member, families};
 use super::pace::Pace;
 use super::record::Record;

@@ -6,17 +6,12 @@
 //! Invariant: the process that holds the lock on `NAME.part` is the only one that writes it or renames it.
 
 use super::machine::Spent;
-use super::result::{End, Line, UnitResult};
+use super::result::{End, Line, UnitResult, result_name};
 use crate::error::{Error, Result};
 use crate::storage::{Dir, File, Mode};
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The name of the file of a complete unit.
-pub(super) fn result_name(unit: &str) -> String {
-    format!("{unit}.jsonl")
-}
 
 /// The name of the file of a unit in progress.
 pub(super) fn part_name(unit: &str) -> String {

@@ -1,9 +1,9 @@
 //! Does one unit.
 
 use super::machine::{self, Clock, Spent};
-use super::part::{Part, result_name};
+use super::part::Part;
 use super::plan::{Level, Plan, SurveyWork, Task, Unit, VerifyWork, Work};
-use super::result::{Check, Head, Line, Session, TimedRecord, UnitResult, fits};
+use super::result::{Check, Head, Line, Session, TimedRecord, UnitResult, fits, result_name};
 use crate::error::{self, Damage, Error, Kind, Result, UnitsReason};
 use crate::run::RunReader;
 use crate::solver::Method;

@@ -1,7 +1,6 @@
 //! The result of a unit: its lines, and their checks.
 
 use super::machine::{Spent, host};
-use super::part::result_name;
 use super::plan::{Task, Unit, VerifyWork, Work};
 use crate::checkpoint::machine::class;
 use crate::error;
@@ -9,6 +8,11 @@ use crate::survey::{Record, contradiction, is_program, printable};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::SystemTime;
+
+/// The name of the file of a complete unit.
+pub(super) fn result_name(unit: &str) -> String {
+    format!("{unit}.jsonl")
+}
 
 /// Value of the field `format` of a result.
 const FORMAT: &str = "grundy-unit-2";

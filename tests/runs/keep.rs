@@ -387,17 +387,22 @@ fn bad_snapshot_is_damage_and_rollback_goes_to_the_first_values() {
     }
 }
 
-/// The discard summary states the digest of the freed values too, so it can be read, and more can be freed.
-#[test]
-fn lost_record_at_the_end_of_the_freed_values_costs_no_values() {
-    let (_parent, dir) = copied();
-    let points = journal::read(&dir).unwrap().points;
+/// Alters the record that states the digest of the values up to the end of the freed ones.
+fn damage_record_at_end_of_freed(dir: &Path) {
     let path = dir.join("journal.jsonl");
     let mut bytes = std::fs::read(&path).unwrap();
     let states_end = |line: &[u8]| serde_json::from_slice::<serde_json::Value>(line).unwrap()["count"] == FREED.end;
     let lost = bytes.chunks(RECORD).position(states_end).unwrap();
     bytes[lost * RECORD + 100] ^= 1;
     std::fs::write(&path, bytes).unwrap();
+}
+
+/// The discard summary states the digest of the freed values too, so it can be read, and more can be freed.
+#[test]
+fn lost_record_at_the_end_of_the_freed_values_costs_no_values() {
+    let (_parent, dir) = copied();
+    let points = journal::read(&dir).unwrap().points;
+    damage_record_at_end_of_freed(&dir);
     run_well(GAME, &dir, &["--to", "1", "--rollback"]);
     same_where_kept(&dir, runs().0);
     // A manifest lacks the digest that no record states any more.
@@ -426,12 +431,7 @@ fn lost_record_at_the_end_of_the_freed_values_costs_no_values() {
 #[test]
 fn quarantine_file_holds_the_altered_values_after_the_freed_ones() {
     let (_parent, dir) = copied();
-    let path = dir.join("journal.jsonl");
-    let mut bytes = std::fs::read(&path).unwrap();
-    let states_end = |line: &[u8]| serde_json::from_slice::<serde_json::Value>(line).unwrap()["count"] == FREED.end;
-    let lost = bytes.chunks(RECORD).position(states_end).unwrap();
-    bytes[lost * RECORD + 100] ^= 1;
-    std::fs::write(&path, bytes).unwrap();
+    damage_record_at_end_of_freed(&dir);
     let file = OpenOptions::new().write(true).open(values(&dir)).unwrap();
     file.write_all_at(&[77], DATA + FREED.end + 5).unwrap();
     let altered = part(&values(&dir), FREED.end..FREED.end + 100_000);

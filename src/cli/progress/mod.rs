@@ -410,7 +410,7 @@ fn extras(run: &Progress) -> Vec<String> {
 /// The first line of a run: `resuming runs/grundy at 28,966,912 of 1,000,000,000 (grundy, avx512, 2 threads; needs 971
 /// MB, 74 GB free)`.
 fn opening_line(opening: &Opening<'_>) -> String {
-    let dir = super::source::printable(opening.dir);
+    let dir = layout::printable(opening.dir);
     let count = HumanCount(opening.count);
     let start = match (opening.count, opening.to) {
         (0, None) => format!("starting {dir}, until stopped"),

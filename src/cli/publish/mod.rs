@@ -5,7 +5,7 @@ mod readme;
 mod verdict;
 
 use super::compare::{compared, name_machine, reason};
-use super::layout::counted;
+use super::layout::{counted, printable};
 use super::number::number;
 use super::published::{MANIFEST, entry_of, manifest_of};
 use super::{Usage, output, source, status, values};
@@ -182,7 +182,7 @@ fn refuse_occupied(dir: &Path) -> Result<()> {
 /// they are read.
 fn refuse_unpublishable(directory: &Path) -> Result<()> {
     let last = RunReader::open(directory)?.contents.last;
-    let dir = source::printable(directory);
+    let dir = printable(directory);
     if last.count == 0 {
         bail!("{dir}: the run has committed no value yet; continue it, then publish it");
     }

@@ -143,7 +143,7 @@ impl Block {
         for dir in &runs {
             match Examined::of(dir, !is_list) {
                 Ok(run) if args.json => examined.push((dir.display().to_string(), run)),
-                Ok(run) => examined.push((source::printable(dir), run)),
+                Ok(run) => examined.push((layout::printable(dir), run)),
                 Err(error) => errors.push(error),
             }
         }

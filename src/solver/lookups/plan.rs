@@ -55,9 +55,6 @@ pub(in crate::solver) const LEAST_MIDDLE: usize = 256;
 /// at the start of a block. Lookups with larger offsets read the codes before the block.
 pub(in crate::solver) const RECENT: usize = 1 << 19;
 
-// A lookup with an offset above RECENT, from anywhere in a block, must read codes before the block.
-const _: () = assert!(crate::solver::block::BLOCK + LANES <= RECENT);
-
 /// Maximum number of different lookups of a game for which the stream uses [`kernel::Kernel::recurrence`]. Most
 /// games with more lookups have codes outside the range of the recurrence kernel.
 const MAX_RECURRENCE_LOOKUPS: usize = 320;
