@@ -1,4 +1,4 @@
-//! The AVX2 kernel: two halves of 32 lanes, with up to ten bit planes in registers at once.
+//! The AVX2 kernel: two halves of 32 lanes, with up to twelve bit planes in registers at once.
 //!
 //! The contracts of the jobs are those of the methods of [`Kernel`](super::Kernel) with the same name; `Kernel` has
 //! checked the arguments.
@@ -6,7 +6,8 @@
 //! The methods are those of `avx512`, except for marking, because AVX2 has no byte masks, ternary logic and tables of
 //! 64 bytes. `pshufb` gives 0 for an index of 128 or more. For each two planes, XOR with their first code leaves 0 to
 //! 15 for the options of these planes alone, and adding 112 with saturation takes all other options to 128 or more. So
-//! one `pshufb` per plane looks up the bits of its own options, and 0 for all others.
+//! one `pshufb` per plane looks up the bits of its own options, and 0 for all others ([`mark_rows`]). Eleven or twelve
+//! planes leave too few registers for this method, and are marked by another ([`mark_rows_by_masks`]).
 
 mod near;
 mod pair_tile;
@@ -39,13 +40,14 @@ const HALF: usize = LANES / 2;
 unsafe fn options(far: FarProbes<'_>, lane: usize, probe: &Probe) -> __m256i {
     let FarProbes { window, at, .. } = far;
     debug_assert!(probe.offset <= at && at - probe.offset + LANES <= window.len() && lane + HALF <= LANES);
+    let from = at.wrapping_sub(probe.offset).wrapping_add(lane);
     // SAFETY: `FarProbes` states that offset <= at and at - offset + LANES <= window.len() for each of its probes, and
     // lane + HALF <= LANES.
-    let bytes = unsafe { _mm256_loadu_si256(window.as_ptr().add(at - probe.offset + lane).cast()) };
+    let bytes = unsafe { _mm256_loadu_si256(window.as_ptr().wrapping_add(from).cast()) };
     _mm256_xor_si256(bytes, _mm256_set1_epi32(i32::from_ne_bytes(probe.codes)))
 }
 
-/// The codes of the first `N` rows in the 32 lanes from `lane` on.
+/// The first `N` rows in the 32 lanes from `lane` on.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load<const N: usize>(rows: &[[u8; LANES]], lane: usize) -> [__m256i; N] {
@@ -53,52 +55,102 @@ fn load<const N: usize>(rows: &[[u8; LANES]], lane: usize) -> [__m256i; N] {
     std::array::from_fn(|k| unsafe { _mm256_loadu_si256(rows[k][lane..lane + HALF].as_ptr().cast()) })
 }
 
+/// Writes the first `N` rows in the 32 lanes from `lane` on.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store<const N: usize>(rows: &mut [[u8; LANES]], lane: usize, bytes: [__m256i; N]) {
+    for (row, bytes) in rows.iter_mut().zip(bytes) {
+        // SAFETY: there are 32 bytes from either half of a row on.
+        unsafe { _mm256_storeu_si256(row[lane..lane + HALF].as_mut_ptr().cast(), bytes) };
+    }
+}
+
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn mark(far: FarProbes<'_>, planes: &mut BitPlanes) {
     for lane in [0, HALF] {
         let rows = planes.rows_mut();
-        // The registers hold at most ten planes.
-        let most = if rows.len() <= 10 || rows.len() == 20 { 10 } else { 8 };
-        for (first, rows) in (0..).step_by(most).zip(rows.chunks_mut(most)) {
-            match rows.len() {
-                1 => mark_rows::<1>(far, lane, first, rows),
-                2 => mark_rows::<2>(far, lane, first, rows),
-                3 => mark_rows::<3>(far, lane, first, rows),
-                4 => mark_rows::<4>(far, lane, first, rows),
-                6 => mark_rows::<6>(far, lane, first, rows),
-                8 => mark_rows::<8>(far, lane, first, rows),
-                9 => mark_rows::<9>(far, lane, first, rows),
-                _ => mark_rows::<10>(far, lane, first, rows),
+        match rows.len() {
+            2 => mark_rows::<0, 2>(far, lane, rows),
+            4 => mark_rows::<0, 4>(far, lane, rows),
+            8 => mark_rows::<0, 8>(far, lane, rows),
+            9 => mark_rows::<0, 9>(far, lane, rows),
+            10 => mark_rows::<0, 10>(far, lane, rows),
+            11 => mark_rows_by_masks::<11>(far, lane, rows),
+            12 => mark_rows_by_masks::<12>(far, lane, rows),
+            20 => {
+                let (first, rest) = rows.split_at_mut(10);
+                mark_rows::<0, 10>(far, lane, first);
+                mark_rows::<10, 10>(far, lane, rest);
+            }
+            _ => {
+                let (first, rest) = rows.split_at_mut(8);
+                mark_rows::<0, 8>(far, lane, first);
+                match rest.len() {
+                    6 => mark_rows::<8, 6>(far, lane, rest),
+                    8 => mark_rows::<8, 8>(far, lane, rest),
+                    9 => mark_rows::<8, 9>(far, lane, rest),
+                    _ => mark_rows::<8, 10>(far, lane, rest),
+                }
             }
         }
     }
 }
 
-/// Marks the codes of `N` planes, of which the first is plane `first`, an even one.
+/// Marks the codes of the `PLANES` planes from plane `FIRST` on, an even one, which `rows` holds.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn mark_rows<const N: usize>(far: FarProbes<'_>, lane: usize, first: usize, rows: &mut [[u8; LANES]]) {
-    assert_eq!(rows.len(), N, "a row for each plane");
-    let table = [_mm256_setr_epi64x(ONE_HOT, 0, ONE_HOT, 0), _mm256_setr_epi64x(0, ONE_HOT, 0, ONE_HOT)];
+fn mark_rows<const FIRST: usize, const PLANES: usize>(far: FarProbes<'_>, lane: usize, rows: &mut [[u8; LANES]]) {
+    assert_eq!(rows.len(), PLANES, "a row for each plane");
+    let table = tables();
     let beyond = _mm256_set1_epi8(0x70);
-    // SAFETY: there are 32 bytes from either half of a row on.
-    let load = |row: &[u8; LANES]| unsafe { _mm256_loadu_si256(row[lane..lane + HALF].as_ptr().cast()) };
-    let mut planes: [__m256i; N] = std::array::from_fn(|j| load(&rows[j]));
+    let mut planes: [__m256i; PLANES] = load(rows, lane);
     for probe in far.list() {
         // SAFETY: a probe of the list, and the callers pass 0 or HALF as `lane`.
         let option = unsafe { options(far, lane, probe) };
         let mut index = option;
-        for j in 0..N {
+        for j in 0..PLANES {
             if j % 2 == 0 {
-                index = _mm256_adds_epu8(_mm256_xor_si256(option, _mm256_set1_epi8(first_code(first + j))), beyond);
+                index = _mm256_adds_epu8(_mm256_xor_si256(option, _mm256_set1_epi8(first_code(FIRST + j))), beyond);
             }
             planes[j] = _mm256_or_si256(planes[j], _mm256_shuffle_epi8(table[j % 2], index));
         }
     }
-    for (row, plane) in rows.iter_mut().zip(planes) {
-        // SAFETY: there are 32 bytes from either half of a row on.
-        unsafe { _mm256_storeu_si256(row[lane..lane + HALF].as_mut_ptr().cast(), plane) };
+    store(rows, lane, planes);
+}
+
+/// Marks the codes of the first `PLANES` planes, which `rows` holds.
+///
+/// The bits of an option are looked up by its low four bits, once for the even planes and once for the odd ones. For
+/// each two planes, a comparison of the high four bits selects the lanes whose option belongs to them.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mark_rows_by_masks<const PLANES: usize>(far: FarProbes<'_>, lane: usize, rows: &mut [[u8; LANES]]) {
+    assert_eq!(rows.len(), PLANES, "a row for each plane");
+    let table = tables();
+    let fifteen = _mm256_set1_epi8(0x0f);
+    let mut planes: [__m256i; PLANES] = load(rows, lane);
+    for probe in far.list() {
+        // SAFETY: as in `mark_rows`.
+        let option = unsafe { options(far, lane, probe) };
+        let (low, high) = (_mm256_and_si256(option, fifteen), _mm256_andnot_si256(fifteen, option));
+        let bits = [_mm256_shuffle_epi8(table[0], low), _mm256_shuffle_epi8(table[1], low)];
+        let mut mask = high;
+        for j in 0..PLANES {
+            if j % 2 == 0 {
+                mask = _mm256_cmpeq_epi8(high, _mm256_set1_epi8(first_code(j)));
+            }
+            planes[j] = _mm256_or_si256(planes[j], _mm256_and_si256(bits[j % 2], mask));
+        }
     }
+    store(rows, lane, planes);
+}
+
+/// The bits of the codes of an even plane and of the odd plane after it, by the distance of a code from the first code
+/// of the even one.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn tables() -> [__m256i; 2] {
+    [_mm256_setr_epi64x(ONE_HOT, 0, ONE_HOT, 0), _mm256_setr_epi64x(0, ONE_HOT, 0, ONE_HOT)]
 }
 
 /// Fills the candidates with the codes that the planes leave open, least first.
@@ -174,10 +226,7 @@ fn check_kept<const N: usize>(far: FarProbes<'_>, lane: usize, lanes: &mut Lanes
         }
         count = _mm256_add_epi8(count, _mm256_andnot_si256(gone, _mm256_set1_epi8(1)));
     }
-    for (row, codes) in lanes.code.iter_mut().zip(kept) {
-        // SAFETY: there are 32 bytes from either half of a row on.
-        unsafe { _mm256_storeu_si256(row[lane..lane + HALF].as_mut_ptr().cast(), codes) };
-    }
+    store(&mut lanes.code, lane, kept);
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
