@@ -25,18 +25,36 @@ fn named(architecture: &str, info: &str) -> String {
     format!("{architecture} {model}").trim().chars().take(LONGEST).collect()
 }
 
+/// The architectures that a class begins with: those of Rust (`std::env::consts::ARCH`) on which the program can run.
+const ARCHITECTURES: [&str; 13] = [
+    "x86",
+    "x86_64",
+    "arm",
+    "aarch64",
+    "loongarch64",
+    "mips",
+    "mips64",
+    "powerpc",
+    "powerpc64",
+    "riscv32",
+    "riscv64",
+    "s390x",
+    "sparc64",
+];
+
 /// Whether these are the classes of two machines that cannot be the same: of different architectures, or of different
-/// models. A class that has no model matches every machine of its architecture. A model without an architecture, as a
-/// user may type it, matches every class with this model.
+/// models. A class without a model matches every machine of its architecture; one without an architecture, as a user
+/// may type it, every machine of its model.
 pub(crate) fn are_different(one: &str, other: &str) -> bool {
-    let is_model_of = |model: &str, class: &str| class.split_once(' ').is_some_and(|(_, named)| named == model);
-    if is_model_of(one, other) || is_model_of(other, one) {
-        return false;
-    }
-    let parts =
-        |class: &str| class.split_once(' ').map_or((class.to_owned(), None), |(a, m)| (a.into(), Some(m.to_owned())));
     let ((one, model), (other, other_model)) = (parts(one), parts(other));
-    one != other || (model.is_some() && other_model.is_some() && model != other_model)
+    let differ = |one: Option<&str>, other: Option<&str>| one.zip(other).is_some_and(|(one, other)| one != other);
+    differ(one, other) || differ(model, other_model)
+}
+
+/// The architecture and the model of a class, as far as it names them.
+fn parts(class: &str) -> (Option<&str>, Option<&str>) {
+    let (first, rest) = class.split_once(' ').map_or((class, None), |(first, rest)| (first, Some(rest)));
+    if ARCHITECTURES.contains(&first) { (Some(first), rest) } else { (None, Some(class)) }
 }
 
 #[cfg(test)]
@@ -56,6 +74,9 @@ mod tests {
     #[test]
     fn machine_without_a_model_may_be_any_of_its_architecture() {
         assert!(!are_different("A", "x86_64 A") && !are_different("x86_64 A", "A") && are_different("B", "x86_64 A"));
+        // A model of several words, as a user types it, names no architecture.
+        assert!(!are_different("AMD EPYC", "x86_64") && !are_different("AMD EPYC", "x86_64 AMD EPYC"));
+        assert!(are_different("AMD EPYC", "x86_64 AMD Ryzen") && are_different("AMD EPYC", "AMD Ryzen"));
         let classes = ["x86_64", "x86_64 A", "x86_64 B", "aarch64"];
         let pairs = classes.map(|one| classes.map(|other| are_different(one, other)));
         let expected = [

@@ -9,6 +9,7 @@ use super::{KernelChoice, advice, complain, number};
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use grundy::error::{Error, Kind};
+use grundy::kernel::Kernel;
 use grundy::period::Status;
 use grundy::period::certificate::{Certificate, MAX_BYTES};
 use grundy::run::{Run, RunReader};
@@ -162,6 +163,13 @@ fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
     super::warn_of_threads(args.threads());
     super::start_threads(args.threads())?;
     let level = args.level.unwrap_or(Level::Digest);
+    if let (Level::Recompute, [only]) = (level, &Kernel::available()[..]) {
+        let name = only.name();
+        complain!(
+            "grundy: warning: this processor supports no other kernel than '{name}', so values that '{name}' computed \
+             are recomputed by the same kernel"
+        );
+    }
     let seed = args.seed.unwrap_or(SEED);
     let meter = Meter::new(quiet);
     let threads = counted(rayon::current_num_threads() as u64, "threads");

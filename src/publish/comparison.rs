@@ -3,7 +3,9 @@
 use super::manifest::{Confirmation, Manifest};
 use crate::checkpoint::journal::{Origin, UNKNOWN_KERNEL};
 use crate::checkpoint::machine::are_different;
+use crate::solver::{self, Method};
 use crate::table::digest::SEGMENT;
+use crate::theory::rule::Rule;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -41,7 +43,7 @@ pub enum Obstacle {
     Differs,
     /// No digest is known of both after the same number of values.
     NoCommonDigest,
-    /// The same kernel computed both.
+    /// The same kernel, or the same code without a kernel, computed both.
     SameKernel,
     /// The machine of one of both is not known.
     UnknownMachine,
@@ -82,6 +84,8 @@ pub fn compare(one: &Manifest, other: &Manifest) -> Option<Comparison> {
     }
     let contradiction = if agree == one.count && agree == other.count { contradiction(one, other) } else { None };
     let origins = [one, other].map(|manifest| manifest.computed.origins.as_slice());
+    let rule: Option<Rule> = one.game.parse().ok();
+    let obstacle = |here: &Origin, there: &Origin| obstacle(rule.as_ref(), here, there);
     let (independent, obstacle) = first_dependent(origins[0], origins[1], obstacle);
     let points = common().map(|(count, _)| count).filter(|count| *count <= agree.min(independent));
     let (confirmed, obstacle) = match (differs, agree) {
@@ -129,9 +133,16 @@ pub(super) fn first_dependent(
     (count, None)
 }
 
-pub(super) fn obstacle(one: &Origin, other: &Origin) -> Option<Obstacle> {
+/// Returns why equal values of two origins do not confirm each other, in a game of this rule.
+pub(super) fn obstacle(rule: Option<&Rule>, one: &Origin, other: &Origin) -> Option<Obstacle> {
+    let engine = rule.and_then(solver::engine::without_kernel);
+    // What computed the values: the kernel, unless the game uses none.
+    let by = |origin: &'_ Origin| match engine {
+        Some(engine) if origin.kernel != Method::Definition.name() => engine.to_owned(),
+        _ => origin.kernel.clone(),
+    };
     match (&one.machine, &other.machine) {
-        _ if one.kernel == other.kernel => Some(Obstacle::SameKernel),
+        _ if by(one) == by(other) => Some(Obstacle::SameKernel),
         // The record that stated the kernel was lost. Any kernel can be the same.
         _ if [one, other].iter().any(|origin| origin.kernel == UNKNOWN_KERNEL) => Some(Obstacle::SameKernel),
         (Some(one), Some(other)) => (!are_different(one, other)).then_some(Obstacle::SameMachine),

@@ -7,9 +7,10 @@ use super::comparison::{Obstacle, first_dependent, obstacle};
 use super::manifest::Confirmation;
 use crate::checkpoint::journal::{CommitPoint, Contents, Origin};
 use crate::error::{Damage, Error, Result};
-use crate::storage::Dir;
+use crate::storage::{Dir, File, Mode};
 use crate::survey::printable;
 use crate::table::files::CONFIRMATIONS as NAME;
+use crate::theory::rule::Rule;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -21,6 +22,10 @@ fn read(dir: &Dir) -> Result<Vec<Confirmation>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         bytes => bytes.map_err(Error::io("reading", dir.join(NAME)))?,
     };
+    // As [`record`] creates it.
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
     serde_json::from_slice(&bytes).map_err(|error| {
         let damage =
             Damage::NotPublished { why: format!("not a list of confirmations: {}", printable(&error.to_string())) };
@@ -38,14 +43,15 @@ pub fn confirmations(dir: &Path, journal: &Contents) -> Result<Vec<Confirmation>
         let states = |point: &CommitPoint| point.count == noted.values && point.digest.to_string() == noted.digest;
         journal.points.iter().any(states)
     };
-    all.retain(|noted| is_stated(noted) && is_independent(&journal.origins, noted));
+    let rule: Option<Rule> = journal.last.game.parse().ok();
+    all.retain(|noted| is_stated(noted) && is_independent(rule.as_ref(), &journal.origins, noted));
     Ok(all)
 }
 
 /// Whether the values of a confirmation and those of a run were computed by different kernels on different machines. If
 /// the journal does not state the machine of the run, the user stated it when the confirmation was recorded.
-fn is_independent(run: &[Origin], noted: &Confirmation) -> bool {
-    let obstacle = |here: &Origin, there: &Origin| match obstacle(here, there) {
+fn is_independent(rule: Option<&Rule>, run: &[Origin], noted: &Confirmation) -> bool {
+    let obstacle = |here: &Origin, there: &Origin| match obstacle(rule, here, there) {
         Some(Obstacle::UnknownMachine) if here.machine.is_none() && there.machine.is_some() => None,
         found => found,
     };
@@ -58,10 +64,48 @@ fn is_independent(run: &[Origin], noted: &Confirmation) -> bool {
 /// As [`confirmations`]; errors of writing.
 pub fn record(dir: &Path, confirmation: Confirmation) -> Result<()> {
     let dir = Dir::at(dir);
+    let _file = locked(&dir)?;
     let mut all = read(&dir)?;
     if !all.contains(&confirmation) {
         all.push(confirmation);
     }
     let text = serde_json::to_string_pretty(&all).expect("numbers and text are JSON") + "\n";
     dir.write_whole(NAME, text.as_bytes()).map_err(Error::io("writing", dir.join(NAME)))
+}
+
+/// Opens and locks the file, which another process may be replacing; creates it empty if there is none.
+///
+/// # Errors
+/// [`Error::Locked`] if other processes hold the lock for too long; errors of opening.
+fn locked(dir: &Dir) -> Result<File> {
+    /// Number of attempts, each of which waits for the lock.
+    const TRIES: usize = 20;
+    for _ in 0..TRIES {
+        let file = dir.open(NAME, Mode::Make).map_err(Error::io("opening for writing", dir.join(NAME)))?;
+        let is_locked = file.lock_soon().map_err(Error::io("locking", dir.join(NAME)))?;
+        if is_locked && file.is_named(NAME).map_err(Error::io("reading the state of", dir.join(NAME)))? {
+            return Ok(file);
+        }
+    }
+    Err(Error::Locked { path: dir.path().into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confirmations_that_are_noted_at_the_same_time_are_all_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let of = |values| Confirmation { values, digest: String::new(), origins: Vec::new(), program: String::new() };
+        std::thread::scope(|scope| {
+            for values in 1..=12 {
+                let home = home.path();
+                scope.spawn(move || record(home, of(values)).unwrap());
+            }
+        });
+        let mut found: Vec<u64> = read(&Dir::at(home.path())).unwrap().iter().map(|noted| noted.values).collect();
+        found.sort_unstable();
+        assert_eq!(found, (1..=12).collect::<Vec<u64>>());
+    }
 }

@@ -225,6 +225,11 @@ impl Manifest {
         if !texts.chain([program, time]).all(|text| is_program(text)) {
             return fail("a text in 'computed' is not a short line of printable ASCII");
         }
+        let is_kernel =
+            |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        if !origins.iter().all(|origin| is_kernel(&origin.kernel)) {
+            return fail("a kernel in 'computed' is not a word of small letters and digits");
+        }
         let ends = || origins.iter().map(|origin| origin.to);
         if ends().next() == Some(0) || ends().next_back() != Some(manifest.count) || !ends().is_sorted_by(|a, b| a < b)
         {

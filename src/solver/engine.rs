@@ -94,6 +94,15 @@ impl Engine {
 /// instruction as the wide solver.
 pub(super) const WIDE_FROM: u16 = 256;
 
+/// The engine of a game whose values no kernel computes, whatever the method, unless that is [`Method::Definition`].
+/// `None` for other games.
+pub(crate) fn without_kernel(rule: &Rule) -> Option<&'static str> {
+    if rule.has_splits() {
+        return (!rule.may_be_sparse()).then_some("sets");
+    }
+    Some(if OptionCounts::pay(rule) { "counts" } else { Method::Definition.name() })
+}
+
 impl Solver {
     /// The engine without a sparse space: all pairs of bytes, the wide solver, sets of pairs, or, where no move leaves
     /// more than one heap, counts of options; the definition where counts do not pay or the method is

@@ -37,7 +37,7 @@ pub(crate) mod choice;
 mod codes;
 mod cost;
 pub(crate) mod ends;
-mod engine;
+pub(crate) mod engine;
 mod exhaustive;
 mod lookup_order;
 mod lookups;

@@ -140,11 +140,18 @@ impl<'a> Part<'a> {
         self.rename()
     }
 
-    /// Renames the file of the complete unit, durably.
+    /// Renames the file of the complete unit, durably. Where the file system does not keep locks, another process may
+    /// have written to the same file: then it is not a result.
     fn rename(&self) -> Result<()> {
+        let name = part_name(self.unit);
+        let bytes = self.dir.read(&name).map_err(Error::io("reading", self.path()))?;
+        if let Err(why) = UnitResult::parse(&bytes) {
+            let what = format!("another process has written to it ({why})");
+            return Err(Error::Replaced { path: self.path(), what });
+        }
         self.file.sync_all().map_err(Error::io("writing", self.path()))?;
         let renaming = || Error::io("renaming", self.path());
-        self.dir.rename(&part_name(self.unit), &result_name(self.unit)).map_err(renaming())?;
+        self.dir.rename(&name, &result_name(self.unit)).map_err(renaming())?;
         self.dir.sync().map_err(renaming())
     }
 

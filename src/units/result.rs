@@ -1,10 +1,11 @@
 //! The result of a unit: its lines, and their checks.
 
 use super::machine::{Spent, host};
-use super::plan::{Task, Unit, VerifyWork, Work};
+use super::plan::{Level, Task, Unit, VerifyWork, Work};
 use crate::checkpoint::machine::class;
 use crate::error;
 use crate::survey::{Record, contradiction, is_program, printable};
+use crate::verify;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::SystemTime;
@@ -114,7 +115,7 @@ pub struct Check {
     pub from: u64,
     /// One past the last n checked.
     pub to: u64,
-    /// Number of values computed again; 0 if the check failed.
+    /// Number of values compared (level exclusion) or recomputed; 0 if the check failed.
     pub checked: u64,
     /// The kernel that computed values again, `definition`, or null.
     pub kernel: Option<String>,
@@ -127,8 +128,16 @@ impl Check {
     fn fits(&self, work: &VerifyWork, range: &std::ops::Range<u64>) -> bool {
         let run = (&self.game, &self.digest, self.count) == (&work.game, &work.digest, work.count);
         let extent = self.level == work.level.name() && (self.from, self.to) == (range.start, range.end);
-        let checked = if self.wrong.is_some() { self.checked == 0 } else { self.checked > 0 };
-        run && extent && checked
+        let (checked, has_kernel) = match work.level {
+            Level::Exclusion => (range.end - range.start, false),
+            Level::Recompute => (range.end - range.start, true),
+            Level::Definition { samples, seed } => (verify::sampled(range, samples, seed).len() as u64, true),
+        };
+        let is_complete = match self.wrong {
+            Some(_) => self.checked == 0,
+            None => self.checked == checked && self.kernel.is_some() == has_kernel,
+        };
+        run && extent && is_complete
     }
 }
 

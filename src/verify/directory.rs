@@ -141,6 +141,14 @@ pub fn definition(
     if range.is_empty() {
         return Ok(report);
     }
+    let heaps = sampled(&range, samples, seed);
+    sample(&view.rule, &view, &heaps, progress)?;
+    report.checked = heaps.len() as u64;
+    Ok(report)
+}
+
+/// The n of a range that [`definition()`] recomputes, ascending: the first, the last, and up to `samples` others.
+pub(crate) fn sampled(range: &Range<u64>, samples: u64, seed: u64) -> Vec<u64> {
     let length = range.end - range.start;
     let drawn = (0..).map(|i| range.start + split_mix(seed, i) % length);
     let count = usize::try_from(samples).unwrap_or(usize::MAX);
@@ -148,7 +156,5 @@ pub fn definition(
     heaps.extend([range.start, range.end - 1]);
     heaps.sort_unstable();
     heaps.dedup();
-    sample(&view.rule, &view, &heaps, progress)?;
-    report.checked = heaps.len() as u64;
-    Ok(report)
+    heaps
 }

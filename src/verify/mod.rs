@@ -51,7 +51,7 @@ mod target;
 
 pub use definition::sample;
 pub use digest::{digest, verified};
-pub(crate) use directory::exclusion_space;
 pub use directory::{definition, exclusion, recompute};
+pub(crate) use directory::{exclusion_space, sampled};
 pub use report::Report;
 pub use target::Target;

@@ -250,6 +250,25 @@ fn machines_of_all_parts_of_a_run_are_stated() {
     assert_eq!(obstacle, "same-machine");
 }
 
+/// The same code computes the values of these games with every kernel.
+#[test]
+fn games_that_use_no_kernel_are_confirmed_by_the_definition_alone() {
+    for (game, to, by_counts) in [("0.8F", 600, false), ("sub:1,4,10", 5000, false), ("nim", 5000, true)] {
+        let home = Home::new();
+        for kernel in ["auto", "scalar", "definition"] {
+            home.well(&format!("-q run {game} --to {to} --kernel {kernel} --dir {kernel}"));
+        }
+        for other in ["scalar", "definition"] {
+            home.restate_machine(other, 0, Some("riscv64"));
+        }
+        assert_eq!(confirmed(&home, "auto", "scalar", ""), (json!(0), json!("same-kernel")), "{game}");
+        let found = confirmed(&home, "auto", "definition", "");
+        let is_other = game == "0.8F" || by_counts;
+        let expected = if is_other { (json!(to), Value::Null) } else { (json!(0), json!("same-kernel")) };
+        assert_eq!(found, expected, "{game}");
+    }
+}
+
 /// Two runs of which one has wrong values from n = 20,000 on, and commits at several counts.
 #[test]
 fn compare_names_the_first_range_that_differs() {
@@ -325,6 +344,10 @@ fn verdicts_of_other_runs_are_refused() {
         ("verdict.json", json!({"verdict": "good"})),
         ("order.json", json!({"ranges": [[5, 9], [0, 5]]})),
         ("large.json", json!({"checked": 20_001})),
+        ("few.json", json!({"checked": 1})),
+        ("none.json", json!({"units": 0, "expected": 0})),
+        ("more.json", json!({"note": "passed"})),
+        ("kernel.json", json!({"programs": ["grundy\n# all"]})),
         ("absent.json", json!({"wrong": null})),
         ("units.json", json!({"units": 1})),
         ("part.json", json!({"ranges": [[0, 9000]], "checked": 9000})),

@@ -10,6 +10,7 @@ use grundy::units::{Plan, UnitResult};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Stdio};
 use std::sync::Barrier;
 
@@ -559,6 +560,22 @@ fn options_that_do_not_belong_to_the_work_are_refused() {
         home.fails(1, &format!("units survey games.txt --parts 2 --in {dir}"), &["directory"]);
     }
     assert!(!home.path("-").exists() && !home.path("run/within").exists());
+}
+
+/// The levels read values before the range of the unit, whose digest is not among those compared first.
+#[test]
+fn damage_before_the_range_of_a_unit_is_no_wrong_value() {
+    let home = Home::new();
+    home.well("-q run .106 --to 34e6 --dir run");
+    let last = home.lines("units verify run --level recompute --parts 3 --in check").pop().unwrap();
+    let table = std::fs::OpenOptions::new().read(true).write(true).open(home.path("run/values.npy")).unwrap();
+    let mut good = [0; 4];
+    table.read_exact_at(&mut good, 4096 + 700).unwrap();
+    table.write_all_at(&good.map(|byte| byte ^ 3), 4096 + 700).unwrap();
+    let (status, _, stderr) = home.reply(&format!("-q unit {last} --in check"));
+    assert_eq!((status, home.path(&format!("check/{last}.jsonl")).exists()), (3, false), "{stderr}");
+    table.write_all_at(&good, 4096 + 700).unwrap();
+    home.well(&format!("-q unit {last} --in check"));
 }
 
 #[test]
