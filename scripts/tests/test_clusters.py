@@ -212,11 +212,27 @@ def test_slurm_scripts_with_a_stand_in_for_slurm(place):
     assert array.count("all units are complete") == 3 and "ended with 0" in report
     assert json.loads((place.path / "check" / "merged.json").read_text())["verdict"] == "passed"
     # What another attempt would not change is not tried again.
+    done = place.ended(os.path.join(SCRIPTS, "slurm", "submit"), "check")
+    assert (done.returncode, done.stdout) == (0, "all units of check are complete\n"), done
     unit = (place.path / "check" / "units.txt").read_text().splitlines()[1]
+    (place.path / "check" / f"{unit}.jsonl").unlink()
     wrapper.write_text(f'#!/bin/sh\n[ "$3" = {unit} ] && exit 3\nexec {place.program} "$@"\n')
     array, report = submitted("submit", "check")
     assert "units with a wrong value or a damaged file: 1\ntask 2 ended with 3" in array
-    assert "restart 1" not in array and "ended with 0" in report
+    assert "restart 1" not in array
+
+    # A deliberate stop is final, and so is a kill of a run that has just begun.
+    for end in ["exit 130", "kill -9 $$"]:
+        wrapper.write_text(f"#!/bin/sh\n{end}\n")
+        done = place.ended("sbatch", os.path.join(SCRIPTS, "slurm", "long_run.sbatch"), "grundy", "1e5", "long")
+        log = (place.path / f"{done.stdout.strip()}.log").read_text()
+        assert log.count("begins") == 1 and "task 1 ended with 1" in log, log
+
+    for script in ["submit", "survey", "verify"]:
+        done = place.ended(os.path.join(SCRIPTS, "slurm", script), "--help")
+        assert done.returncode == 0 and f"scripts/slurm/{script} DIR" in done.stdout, done
+        done = place.ended(os.path.join(SCRIPTS, "slurm", script))
+        assert done.returncode == 2 and "usage" in done.stderr, done
 
     for words in [["submit", "none"], ["survey", "none", "--digits", "1"]]:
         done = place.ended(os.path.join(SCRIPTS, "slurm", words[0]), *words[1:])
