@@ -32,11 +32,15 @@ _MODULES = {
     "find_period": "period",
 }
 
+_SUBMODULES = {"bursts", "period"}
+
 
 def __getattr__(name: str) -> Any:
     """Imports a public name when it is first used, so that the program starts without NumPy."""
     if name == "__version__":
         return _version()
+    if name in _SUBMODULES:
+        return importlib.import_module(f".{name}", __name__)
     if name not in _MODULES:
         raise AttributeError(f"module 'grundy' has no attribute {name!r}")
     value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)

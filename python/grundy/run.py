@@ -10,7 +10,7 @@ import operator
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -75,6 +75,11 @@ class Run:
     discarded value, RunError if the run went back below `count` meanwhile, and Damage if the files
     contradict each other.
     """
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Run cannot be pickled; send run.path to the other process, and open it there"
+        )
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)

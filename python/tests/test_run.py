@@ -556,3 +556,12 @@ def test_records_end_at_the_opened_one(tmp_path):
             grundy.open_run(path)
         with pytest.raises(grundy.Damage, match="does not follow"):
             list(run.journal())
+
+
+def test_run_is_not_pickled_and_modules_are_attributes(tmp_path):
+    import pickle
+
+    run = grundy.open_run(write_run(tmp_path / "r", [0, 1, 2]))
+    with pytest.raises(TypeError, match="send run.path"):
+        pickle.dumps(run)
+    assert grundy.period.Array is not None and grundy.bursts.Blocks is not None

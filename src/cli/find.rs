@@ -7,16 +7,17 @@ use super::progress::{Meter, note};
 use super::run::resume_command;
 use super::signals::{self, Stopped};
 use super::source::{Source, is_slow};
-use super::values::{COMPUTED, computed_with_space, open};
+use super::values::{COMPUTED, computed_with_space, known_period, open};
 use super::{Usage, advice, complain, space};
 use anyhow::Result;
 use clap::ValueEnum;
 use grundy::Error;
 use grundy::find::{Question, Row, rows};
 use grundy::solver::{self, Method, SparseSpace};
-use grundy::theory::catalogue;
+use grundy::theory::catalogue::{self, PeriodFact};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
+use indicatif::HumanCount;
 use std::io::{IsTerminal, Write};
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
@@ -136,6 +137,12 @@ fn chosen_space(rule: &Rule, spaces: [SparseSpace; 2], more: &str) -> Result<Spa
         return Err(Usage(format!("{rule}: there is no sparse space, because {why}; {none}")).into());
     }
     let space = spaces.into_iter().find(|space| *space != SparseSpace::NONE);
+    let more = match known_period(rule) {
+        Some(PeriodFact::Periodic { period, .. }) => {
+            format!("the game has the proved period {}, so more values show no new ones", HumanCount(period))
+        }
+        _ => more.to_owned(),
+    };
     let space = space.ok_or_else(|| Usage(format!("{rule}: no sparse space is known, {none}; {more}")))?;
     note(&format!("{rule}: sparse space with mask {:#x}: {}", space.mask, space::which_are_rare(space)));
     Ok(space)

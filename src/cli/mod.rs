@@ -282,13 +282,20 @@ fn refused(mut error: clap::Error) -> ExitCode {
             return ExitCode::from(2);
         }
     }
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && error.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String("plot".into()))
+    {
+        let label = colour::painted(colour::BAD, "error:") + " ";
+        tell_after(&label, "the Python package draws pictures: python3 -m grundy plot (docs/PYTHON.md)");
+        return ExitCode::from(2);
+    }
     tell_after(error.render().ansi().to_string().trim_end(), "");
     ExitCode::from(2)
 }
 
 /// What to say of an argument that is no option, where that is known.
 fn why_unknown(argument: &str) -> Option<&'static str> {
-    if argument.starts_with("--mis") {
+    if argument.starts_with("--misere") || argument.starts_with("--misère") {
         return Some(
             "misère play is not supported; this program computes normal play, in which the player who cannot move \
              loses",

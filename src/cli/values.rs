@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(value_name = "GAME|DIR")]
     source: String,
     /// Values to print: half-open ranges A..B of n, or single n [default: the first hundred, in rows of ten].
-    #[arg(value_name = "RANGE", value_parser = number::range, allow_negative_numbers = true)]
+    #[arg(value_name = "RANGE", value_parser = range, allow_negative_numbers = true)]
     ranges: Vec<Range<u64>>,
     /// Print JSON Lines: {"n":0,"value":0}
     #[arg(long)]
@@ -123,7 +123,7 @@ fn by_period(rule: &Rule, count: u64, quiet: bool) -> Result<Option<Continuation
 }
 
 /// What is known of the period of a game.
-fn known_period(rule: &Rule) -> Option<PeriodFact> {
+pub(super) fn known_period(rule: &Rule) -> Option<PeriodFact> {
     catalogue::known(rule).period.map(|known| known.fact)
 }
 
@@ -198,12 +198,27 @@ fn begin(rule: &Rule, count: u64, quiet: bool, work: &str) -> Result<(Meter, Met
     Ok((meter, method))
 }
 
+/// Parses a range after the game.
+fn range(text: &str) -> std::result::Result<Range<u64>, String> {
+    number::range(text).map_err(|why| match text.parse::<Rule>() {
+        Ok(_) => "this is a game; name it before the ranges, as in 'grundy values grundy 0..20'".into(),
+        Err(_) => why,
+    })
+}
+
 /// The usage error for more than [`MAX_VALUES`] values.
 fn too_many(rule: &Rule, count: u64) -> String {
     let instead = match known_period(rule) {
         Some(PeriodFact::Periodic { period, preperiod }) => {
+            let last = count - 1;
+            let same = if last < preperiod { last } else { preperiod + (last - preperiod) % period };
             let [period, preperiod] = [period, preperiod].map(HumanCount);
-            format!("they have period {period} from n = {preperiod} on, so smaller n have the same values")
+            let game = advice::quoted(rule.name());
+            let known = if same < last { format!(", so G({last}) = G({same})") } else { String::new() };
+            format!(
+                "they have period {period} from n = {preperiod} on{known}; 'grundy run {game} --keep SIZE --to N' computes \
+                 more, on disk"
+            )
         }
         _ => {
             let game = advice::quoted(rule.name());

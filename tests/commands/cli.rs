@@ -765,6 +765,19 @@ fn mistakes_of_the_command_line_are_explained_in_words() {
     fails(2, &["run", "kayles", "1e6"], &["'1e6'", "follows its option", "--to 1e6"]);
     fails(2, &["run", "kayles", "--to", "1,000,000"], &["without commas: 1_000_000"]);
     fails(2, &["values", "77"], &["bad game code '77'", "did you mean '.77'?"]);
+    fails(2, &["values", "1..10", "grundy"], &["'grundy'", "name it before the ranges"]);
+    fails(2, &["plot", "values", "grundy"], &["python3 -m grundy plot"]);
+    let (status, _, stderr) = reply(&["merge", "check", "--missing"]);
+    assert!(status == 2 && stderr.contains("'--missing'") && !stderr.contains("misère"), "{stderr}");
+    // The n of the first period with the same remainder.
+    let (n, period, preperiod) = (1_000_000_000_000_000_000_u64, 328_226_140_474, 465_384_263_797);
+    let same = n - (n - preperiod) / period * period;
+    fails(2, &["values", ".106", "1e18"], &[&format!("so G({n}) = G({same})"), "--keep"]);
+    let (status, _, stderr) = reply(&["find", ".137", "--rares", "--range", "0..20000"]);
+    assert!(status == 2 && stderr.contains("period 34") && !stderr.contains("may find one"), "{stderr}");
+    crate::support::run_well("kayles", &home.path().join("periodic"), &["--to", "1000"]);
+    let shown = stdout_of(&["status", home.path().join("periodic").to_str().unwrap()]);
+    assert!(shown.contains("known to be 12, from n = 71 on"), "{shown}");
     let more = (std::thread::available_parallelism().unwrap().get() + 1).to_string();
     let run = crate::support::run("kayles", &home.path().join("run"), &["--to", "100", "--threads", &more]);
     let stderr = text(&run.stderr);

@@ -4,12 +4,15 @@ use super::pace::{self, Pace};
 use super::{Examined, State, fault};
 use crate::cli::colour::{ACTIVE, BAD, painted};
 use crate::cli::layout::{counted, duration, machine_names, paragraph, size};
+use crate::cli::values::known_period;
 use crate::cli::{games, space};
 use grundy::checkpoint::journal::{Origin, Record};
 use grundy::error::printable;
 use grundy::period::exclude::Excluded;
 use grundy::solver::SparseSpace;
 use grundy::table::Width;
+use grundy::theory::catalogue::PeriodFact;
+use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -41,7 +44,7 @@ impl fmt::Display for Report<'_> {
             ("sparse space", sparse_space(record)),
             ("rare positions", rare_positions(record)),
             ("strategy", strategy(record)),
-            ("periods", periods(run.excluded.as_ref())),
+            ("periods", periods(record, run.excluded.as_ref())),
             ("proved", checks(record, PROVED)),
             ("rechecked", checks(record, RECHECKED)),
             ("failed checks", failed_checks(record)),
@@ -196,7 +199,12 @@ fn strategy(record: &Record) -> String {
     strategy.escape_default().to_string()
 }
 
-fn periods(excluded: Option<&Excluded>) -> String {
+fn periods(record: &Record, excluded: Option<&Excluded>) -> String {
+    let rule: Option<Rule> = record.game.parse().ok();
+    if let Some(PeriodFact::Periodic { period, preperiod }) = rule.as_ref().and_then(known_period) {
+        let [period, preperiod] = [period, preperiod].map(HumanCount);
+        return format!("known to be {period}, from n = {preperiod} on ('grundy info')");
+    }
     let Some(excluded) = excluded else { return "unknown, because the table cannot be read".to_owned() };
     let Excluded { multiples, least_left, examined, .. } = excluded;
     let Some(largest) = multiples.last() else {
