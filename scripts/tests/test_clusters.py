@@ -213,7 +213,7 @@ def test_slurm_scripts_with_a_stand_in_for_slurm(place):
     assert json.loads((place.path / "check" / "merged.json").read_text())["verdict"] == "passed"
     # What another attempt would not change is not tried again.
     done = place.ended(os.path.join(SCRIPTS, "slurm", "submit"), "check")
-    assert (done.returncode, done.stdout) == (0, "all units of check are complete\n"), done
+    assert (done.returncode, done.stdout) == (0, "all units of check are complete and merged\n"), done
     unit = (place.path / "check" / "units.txt").read_text().splitlines()[1]
     (place.path / "check" / f"{unit}.jsonl").unlink()
     wrapper.write_text(f'#!/bin/sh\n[ "$3" = {unit} ] && exit 3\nexec {place.program} "$@"\n')

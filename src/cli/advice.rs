@@ -216,6 +216,10 @@ fn of_units(remedy: &Remedy) -> Option<String> {
         Remedy::WriteUnitsPlan => {
             "write the plan first, with 'grundy units survey … --in DIR' or 'grundy units verify … --in DIR'"
         }
+        Remedy::DoUnitAlone => {
+            "repeat the same command; where the file system keeps no locks between machines, give each machine a \
+             directory of its own"
+        }
         Remedy::NameUnit => "'grundy units survey --digits K --to N --parts P' lists the names of units",
         Remedy::ListUnits => "'grundy units --missing DIR' lists the units that are left",
         Remedy::SamePlan => "name a directory with the same plan, or an empty or new one",

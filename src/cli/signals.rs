@@ -100,7 +100,7 @@ pub(crate) fn until_stopped<T>(stop: &AtomicBool, at_stop: impl FnOnce() + Send,
     std::thread::scope(|scope| {
         let is_done = Arc::new(AtomicBool::new(false));
         let done = Arc::clone(&is_done);
-        let watch = scope.spawn(move || {
+        let watch = move || {
             while !done.load(Ordering::Relaxed) {
                 if stop.load(Ordering::Relaxed) {
                     at_stop();
@@ -108,8 +108,10 @@ pub(crate) fn until_stopped<T>(stop: &AtomicBool, at_stop: impl FnOnce() + Send,
                 }
                 std::thread::park_timeout(LOOK_EVERY);
             }
-        });
-        let _done = Done { is_done, watch: watch.thread().clone() };
+        };
+        // Where no thread can be started, the process ends when the work does.
+        let watch = std::thread::Builder::new().spawn_scoped(scope, watch).ok();
+        let _done = watch.map(|watch| Done { is_done, watch: watch.thread().clone() });
         work()
     })
 }

@@ -191,6 +191,12 @@ pub enum UnitsReason {
         /// Number of values of the plan.
         count: u64,
     },
+    /// Another process has written to the file of the unit, because the file system does not keep locks between them.
+    #[error("another process has written to this file ({why})")]
+    NotAlone {
+        /// Why the file is no result.
+        why: String,
+    },
     /// The run has discarded values, which no unit could check.
     #[error("units check all values of a run, and this run has freed {}..{}", hole.0, hole.1)]
     Discarded {

@@ -153,6 +153,8 @@ pub enum Remedy {
     SamePlan,
     /// List the names of the units.
     ListUnits,
+    /// Do the unit again, where no other process works on it: with locks, or in a directory of its own.
+    DoUnitAlone,
     /// List the names of the units of a survey of all octal codes.
     NameUnit,
     /// Name the directory of the run.
@@ -284,6 +286,7 @@ pub(super) fn of_units(why: &UnitsReason) -> Option<Remedy> {
         UnitsReason::OtherPlan { .. } | UnitsReason::OtherGames { .. } => Some(Remedy::SamePlan),
         UnitsReason::UnknownUnit { .. } => Some(Remedy::ListUnits),
         UnitsReason::OtherRun { .. } => Some(Remedy::NameRun),
+        UnitsReason::NotAlone { .. } => Some(Remedy::DoUnitAlone),
         UnitsReason::Discarded { .. } => Some(Remedy::VerifyWithoutUnits),
         UnitsReason::PlanTooLong { .. } => Some(Remedy::DivideList),
         UnitsReason::NotText | UnitsReason::Parts { .. } => None,

@@ -270,8 +270,10 @@ impl<'c, 'a> Recovery<'c, 'a> {
         self.record_repairs(table)
     }
 
-    /// Appends a record of what this resume has restored. A kill may have left headers of the record before the last
-    /// one; they are written first, because the new record makes that record the third last.
+    /// Appends a record of what this resume has restored.
+    ///
+    /// The headers may state the count of the last record or of the one before. They are written first: after the
+    /// append, that earlier record would be the third last, whose count a header must not state.
     fn record_repairs(&mut self, table: &Table) -> Result<()> {
         table.write_headers()?;
         self.last.event = Event::Repair;

@@ -7,7 +7,7 @@
 
 use super::machine::Spent;
 use super::result::{End, Line, UnitResult, result_name};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, UnitsReason};
 use crate::storage::{Dir, File, Mode};
 use std::io::Read;
 use std::path::PathBuf;
@@ -146,8 +146,7 @@ impl<'a> Part<'a> {
         let name = part_name(self.unit);
         let bytes = self.dir.read(&name).map_err(Error::io("reading", self.path()))?;
         if let Err(why) = UnitResult::parse(&bytes) {
-            let what = format!("another process has written to it ({why})");
-            return Err(Error::Replaced { path: self.path(), what });
+            return Err(Error::Units { path: self.path(), why: UnitsReason::NotAlone { why } });
         }
         self.file.sync_all().map_err(Error::io("writing", self.path()))?;
         let renaming = || Error::io("renaming", self.path());

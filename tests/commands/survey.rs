@@ -114,6 +114,28 @@ fn merge_refuses_records_that_cannot_both_be_true() {
 }
 
 #[test]
+fn a_record_of_p4_needs_values_for_its_window() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "grundy\n").unwrap();
+    home.well("-q survey games --to 2^18 -o sparse");
+    let record = home.object("sparse/grundy.json");
+    let [max_at, last, count] = ["max_at", "last_rare", "checked_through"].map(|key| record[key].as_u64().unwrap());
+    let merged = |period: u64| {
+        let fields = [
+            ("status", json!("proved")),
+            ("theorem", json!("P4")),
+            ("preperiod", json!(max_at)),
+            ("period", json!(period)),
+        ];
+        change(&home, "sparse/grundy.json", "forged/grundy.json", &fields);
+        home.reply("merge forged").0
+    };
+    // Before a window there are twice the last rare position and d = 1 values; no tokens are removed.
+    let longest = count - 2 * last - 1;
+    assert_eq!((merged(longest), merged(longest + 1)), (0, 3), "{last}, {count}");
+}
+
+#[test]
 fn inconsistent_or_hostile_fields_are_damage_and_never_printed_raw() {
     let home = Home::new();
     std::fs::write(home.path("games"), "kayles\n").unwrap();

@@ -47,7 +47,7 @@ impl Contents {
     }
 
     /// Adds the next record, or the first one. Earlier points that do not lie below it no longer describe the table.
-    fn and(contents: Option<Contents>, record: Record, point: CommitPoint) -> Contents {
+    fn followed_by(contents: Option<Contents>, record: Record, point: CommitPoint) -> Contents {
         let Some(mut contents) = contents else { return Contents::of_first(record, point) };
         while contents.points.last().is_some_and(|last| last.count >= point.count) {
             contents.points.pop();
@@ -63,11 +63,11 @@ impl Contents {
 
     /// Returns the good records before damage, if there are any, and those after it, which are not counted in
     /// `records`: they are not yet written after the good ones.
-    pub(super) fn and_after_damage(good: Option<Contents>, later: &[Record]) -> Option<Contents> {
+    pub(super) fn followed_after_damage(good: Option<Contents>, later: &[Record]) -> Option<Contents> {
         let records = good.as_ref().map_or(0, |good| good.records);
         let contents = later.iter().fold(good, |contents, record| {
             let digest = record.digest().expect("records_after_damage has checked it");
-            Some(Contents::and(contents, record.clone(), record.point(digest)))
+            Some(Contents::followed_by(contents, record.clone(), record.point(digest)))
         });
         contents.map(|contents| Contents { records, ..contents })
     }
@@ -215,7 +215,7 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
         }
         let record = match check_line(dir, &line, contents.as_ref().map(|contents| &contents.last))? {
             Line::Good(record, point) => {
-                contents = Some(Contents::and(contents, *record, point));
+                contents = Some(Contents::followed_by(contents, *record, point));
                 offset += RECORD_BYTES;
                 continue;
             }
@@ -234,7 +234,7 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
 
 /// Returns the records after the damage of a journal, as they can follow `before`, the last good record before it;
 /// `None` if the first record is damaged. The damage begins at offset `from`; at most one torn record may follow the
-/// last one. Returns none if
+/// last one. Returns an empty list if
 ///
 /// - the first record after the damage is not within [`MAX_TORN_TAIL`] bytes of `from`,
 /// - a record does not belong to the same run or to its place, or a second damage follows,

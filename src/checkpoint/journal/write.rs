@@ -132,7 +132,7 @@ impl Journal {
             Some(damage) => records_after_damage(&file, &path, damage.offset, last.as_ref())?,
             None => Vec::new(),
         };
-        let contents = Contents::and_after_damage(contents, &later);
+        let contents = Contents::followed_after_damage(contents, &later);
         let (dir, end) = (dir.clone(), records * RECORD_BYTES);
         Ok((Journal { dir, path, file, is_new, end, last, high_water_mark, damage, later }, contents))
     }
