@@ -167,7 +167,7 @@ impl Record {
     }
 
     /// Whether a window with the period p, as P4 requires it, ends before `checked_through`
-    /// ([`PeriodWindow::is_placed`]).
+    /// ([`is_placed`](crate::period::PeriodWindow::is_placed)).
     fn has_window(&self, rule: &Rule, p: u64) -> bool {
         let rare = self.last_rare.and_then(|last| last.checked_mul(2));
         let bounds = [rule.max_remove(), rule.max_difference(), p];
