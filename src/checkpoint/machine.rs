@@ -25,7 +25,7 @@ fn named(architecture: &str, info: &str) -> String {
     format!("{architecture} {model}").trim().chars().take(LONGEST).collect()
 }
 
-/// The architectures that a class begins with: those of Rust (`std::env::consts::ARCH`) on which the program can run.
+/// Architectures with which a class can begin, as `std::env::consts::ARCH` names them.
 const ARCHITECTURES: [&str; 13] = [
     "x86",
     "x86_64",
