@@ -9,6 +9,7 @@
 
 mod advice;
 mod board;
+mod check;
 mod colour;
 mod compare;
 mod cpu;
@@ -42,6 +43,7 @@ mod space;
 mod status;
 mod survey;
 mod temporary;
+mod terms;
 mod tune;
 mod units;
 mod values;
@@ -111,6 +113,8 @@ enum Command {
     Publish(publish::Args),
     /// Compare two runs or manifests: where they agree, and where they first differ.
     Compare(compare::Args),
+    /// Compare published values, such as an OEIS b-file, with those of a game or a run.
+    Check(check::Args),
     /// Print the nim-value of a position of heaps, and every winning move.
     Play(play::Args),
     /// Print nim-values of Schrage's game: break a bar into two unequal bars, in any number of dimensions.
@@ -326,6 +330,7 @@ fn dispatch(command: Command, quiet: bool) -> anyhow::Result<ExitCode> {
         Command::Merge(args) => return merge::merge(&args),
         Command::Unit(args) => return units::unit(&args, quiet),
         Command::Compare(args) => return compare::compare(&args),
+        Command::Check(args) => return check::check(&args, quiet),
         Command::Units(args) => units::units(&args, quiet),
         Command::Publish(args) => publish::publish(&args, quiet),
         Command::Selftest(args) => return selftest::selftest(&args, quiet),

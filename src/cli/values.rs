@@ -71,13 +71,7 @@ pub(crate) fn values(args: &Args, quiet: bool) -> Result<()> {
         Source::Game(rule) if rule.is_nim() => super::nim::values(&args.ranges, args.json),
         Source::Game(rule) => {
             let count = args.ranges.iter().map(|r| r.end).max().unwrap_or(0);
-            if count > Continuation::LENGTH {
-                return Err(Usage("the largest n of a game is 2^63 - 1".into()).into());
-            }
-            match by_period(&rule, count, quiet)? {
-                Some(all) => print(&all, args, quiet),
-                None => print(&computed(&rule, count, quiet)?, args, quiet),
-            }
+            print(&*of_game(&rule, count, quiet)?, args, quiet)
         }
     }
 }
@@ -95,6 +89,17 @@ fn print_first(values: &[u16], json: bool) -> Result<()> {
             writeln!(out, "{:>2} {}", 10 * tens, row(values.iter().map(u16::to_string).collect()))?;
         }
         Ok(())
+    })
+}
+
+/// The first `count` values of a game, or all, from its period, where that is less work.
+pub(super) fn of_game(rule: &Rule, count: u64, quiet: bool) -> Result<Box<dyn Sequence>> {
+    if count > Continuation::LENGTH {
+        return Err(Usage("the largest n of a game is 2^63 - 1".into()).into());
+    }
+    Ok(match by_period(rule, count, quiet)? {
+        Some(all) => Box::new(all),
+        None => Box::new(computed(rule, count, quiet)?),
     })
 }
 

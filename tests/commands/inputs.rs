@@ -86,8 +86,13 @@ fn short_text_with_many_edges_is_parsed_quickly() {
     }
 }
 
-const TEXTS: [&[&str]; 4] =
-    [&["graph"], &["board", "remove-edge"], &["board", "remove-square"], &["survey", "-o", "nowhere"]];
+const TEXTS: [&[&str]; 5] = [
+    &["graph"],
+    &["board", "remove-edge"],
+    &["board", "remove-square"],
+    &["survey", "-o", "nowhere"],
+    &["check", "kayles"],
+];
 
 #[test]
 fn texts_without_an_end_and_directories_are_refused() {
@@ -117,8 +122,8 @@ fn texts_come_from_pipes_and_standard_input_as_well() {
     let home = tempfile::tempdir().unwrap();
     let fifo = home.path().join("fifo");
     mknodat(CWD, &fifo, FileType::Fifo, 0o600.into(), 0).unwrap();
-    let inputs = ["a b\n", "a b\n", "##\n##\n", "kayles\n"];
-    let results = ["a N 1", "nim-value 1", "nim-value", "1 game, 1 of them new"];
+    let inputs = ["a b\n", "a b\n", "##\n##\n", "kayles\n", "0 0\n"];
+    let results = ["a N 1", "nim-value 1", "nim-value", "1 game, 1 of them new", "agrees with 0.77: 1 value"];
     for ((arguments, input), result) in TEXTS.into_iter().zip(inputs).zip(results) {
         let file = home.path().join("file");
         std::fs::write(&file, input).unwrap();

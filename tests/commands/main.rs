@@ -1,5 +1,6 @@
 //! The command line: its grammar, inputs and outputs, and the commands that are not about one run.
 
+mod check;
 mod cli;
 mod examples;
 mod inputs;

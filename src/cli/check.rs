@@ -1,0 +1,222 @@
+//! `grundy check`: compare values that others have published with those of a game or a run.
+
+use super::input::called;
+use super::layout::{counted, fitted, printable};
+use super::number;
+use super::source::Source;
+use super::terms::{self, Term};
+use super::values::{COMPUTED, of_game, open};
+use super::{Usage, advice, output};
+use anyhow::Result;
+use grundy::Error;
+use grundy::theory::definition::Sequence;
+use indicatif::HumanCount;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Maximum difference between the offset of the user and an offset that is tried when values differ.
+const TRIED: i64 = 9;
+
+/// Minimum number of terms that must agree at another offset before it is named.
+const ENOUGH: u64 = 10;
+
+/// Number of values that are read at once.
+const PIECE: usize = 1 << 16;
+
+/// Arguments of `grundy check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: grundy check grundy b002188.txt\n         \
+                        grundy check runs/grundy b002188.txt\n         \
+                        grundy check .07 b002187.txt --offset -1\n         \
+                        echo '0, 1, 2, 3, 1, 4' | grundy check kayles - --from 0\n\n\
+                        FILE is an OEIS b-file ('n value'), a CSV file ('n,value'), or with --from a list of values. \
+                        Lines of '#' are comments. Exit status 3 if a value differs; offsets from K - 9 to K + 9 are \
+                        then tried, because many sequences in the OEIS count n from another heap.\n\n\
+                        JSON keys: game count agree first last differs offset; 'count' is the number of terms in the \
+                        file, 'agree' that of the equal ones, 'first' and 'last' are the least and the greatest heap; \
+                        'differs' is null, or the first difference in the file, with the keys line n stated computed; \
+                        'offset' is null, or an offset at which all terms within the computed values agree.")]
+pub(crate) struct Args {
+    /// Game, or run directory (./x is always a directory).
+    #[arg(value_name = "GAME|DIR")]
+    source: String,
+    /// File of published values; '-' is stdin.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The file contains n + K instead of n, as 'grundy export --offset' writes it; K may be negative.
+    #[arg(long, value_name = "K", default_value = "0", allow_negative_numbers = true, value_parser = number::offset)]
+    offset: i64,
+    /// The file contains values without n; the first is that of n = N, or of n + K = N with --offset.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::offset)]
+    from: Option<i64>,
+    /// Verify the run's table against the digests in the journal first; exit with status 3 if a byte was altered. Only
+    /// with DIR.
+    #[arg(long)]
+    verify: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a check found.
+#[derive(Debug, serde::Serialize)]
+struct Found<'a> {
+    game: &'a str,
+    /// Number of terms in the file.
+    count: u64,
+    /// Number of terms that are equal to the computed values.
+    agree: u64,
+    /// The least heap of a term.
+    first: u64,
+    /// The greatest heap of a term.
+    last: u64,
+    differs: Option<Difference>,
+    /// Another offset at which all terms within the computed values agree.
+    offset: Option<i64>,
+}
+
+/// A term that is not the value.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+struct Difference {
+    line: usize,
+    n: u64,
+    stated: u64,
+    computed: u16,
+}
+
+pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
+    let source = Source::find(&args.source)?;
+    if args.verify && matches!(source, Source::Game(_)) {
+        return Err(Usage(COMPUTED.into()).into());
+    }
+    let terms = terms::read(&args.file, args.from)?;
+    let heaps = heaps(&args.file, &terms, args.offset)?;
+    let (rule, tally, offset) = match source {
+        Source::Directory(dir) => {
+            let view = open(&dir, args.verify, quiet)?;
+            let tally = Tally::of(&terms, args.offset, &view).map_err(|error| advice::of_run(error, &dir))?;
+            (view.rule.clone(), tally, tally.other_offset(&terms, args.offset, &view)?)
+        }
+        Source::Game(rule) => {
+            let values = of_game(&rule, heaps.end, quiet)?;
+            let tally = Tally::of(&terms, args.offset, &*values)?;
+            (rule, tally, tally.other_offset(&terms, args.offset, &*values)?)
+        }
+    };
+    let found = Found {
+        game: rule.name(),
+        count: terms.len() as u64,
+        agree: tally.agree,
+        first: heaps.start,
+        last: heaps.end - 1,
+        differs: tally.differs,
+        offset,
+    };
+    output::print(|out| {
+        if args.json {
+            return output::object(out, &found);
+        }
+        Ok(out.write_all(fitted(&found.in_words(&args.file)).as_bytes())?)
+    })?;
+    Ok(ExitCode::from(if tally.differs.is_some() { 3 } else { 0 }))
+}
+
+/// The heap that a term is about, at an offset; negative where the offset is not that of the file.
+fn heap(term: &Term, offset: i64) -> i128 {
+    i128::from(term.index) - i128::from(offset)
+}
+
+/// The range from the least heap of all terms to the greatest.
+///
+/// # Errors
+/// [`Error::Line`] at a term of a negative heap.
+fn heaps(path: &Path, terms: &[Term], offset: i64) -> Result<Range<u64>> {
+    let (mut least, mut end) = (u64::MAX, 0);
+    for term in terms {
+        let n = u64::try_from(heap(term, offset)).ok().filter(|&n| n < i64::MAX as u64);
+        let n = n.ok_or_else(|| {
+            let what = format!("n = {}; heaps have 0 to 2^63 - 2 tokens; change --offset", heap(term, offset));
+            Error::Line { path: called(path).into(), line: term.line, what }
+        })?;
+        (least, end) = (least.min(n), end.max(n + 1));
+    }
+    Ok(least..end)
+}
+
+/// A comparison of terms with values.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    /// Number of terms that are equal to the computed values.
+    agree: u64,
+    /// The first other term in the file.
+    differs: Option<Difference>,
+}
+
+impl Tally {
+    /// Compares all terms.
+    ///
+    /// # Errors
+    /// The errors of reading the values.
+    fn of(terms: &[Term], offset: i64, values: &dyn Sequence) -> grundy::Result<Tally> {
+        let mut tally = Tally::default();
+        let mut computed = Vec::new();
+        let successive = terms.chunk_by(|one, next| one.index.checked_add(1) == Some(next.index));
+        for piece in successive.flat_map(|terms| terms.chunks(PIECE)) {
+            let from = u64::try_from(heap(&piece[0], offset)).unwrap_or(u64::MAX);
+            computed.resize(piece.len(), 0);
+            values.read(from, &mut computed)?;
+            for ((n, term), &value) in (from..).zip(piece).zip(&computed) {
+                if term.value == u64::from(value) {
+                    tally.agree += 1;
+                } else {
+                    let Term { line, value: stated, .. } = *term;
+                    tally.differs.get_or_insert(Difference { line, n, stated, computed: value });
+                }
+            }
+        }
+        Ok(tally)
+    }
+
+    /// If a term differs, the offset nearest to the given one at which none of the terms that the values contain does.
+    ///
+    /// # Errors
+    /// The errors of reading the values.
+    fn other_offset(self, terms: &[Term], offset: i64, values: &dyn Sequence) -> Result<Option<i64>> {
+        if self.differs.is_none() {
+            return Ok(None);
+        }
+        let near = (1..=TRIED).flat_map(|size| [size, -size]).filter_map(|shift| offset.checked_add(shift));
+        for other in near {
+            let n = |term: &Term| u64::try_from(heap(term, other)).ok();
+            let is_contained = |term: &&Term| n(term).is_some_and(|n| values.require(n, n + 1).is_ok());
+            let contained: Vec<Term> = terms.iter().filter(is_contained).copied().collect();
+            let tally = Tally::of(&contained, other, values)?;
+            if tally.differs.is_none() && tally.agree >= ENOUGH {
+                return Ok(Some(other));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Found<'_> {
+    fn in_words(&self, path: &Path) -> String {
+        let (file, game, count) = (printable(called(path)), self.game, HumanCount(self.count));
+        let [first, last] = [self.first, self.last].map(HumanCount);
+        let Some(Difference { line, n, stated, computed }) = self.differs else {
+            let gaps = if self.last - self.first + 1 == self.count { "" } else { ", not one for each n" };
+            let values = counted(self.count, "values");
+            return format!("{file} agrees with {game}: {values}, from n = {first} to {last}{gaps}\n");
+        };
+        let [differ, n] = [self.count - self.agree, n].map(HumanCount);
+        let mut text = format!(
+            "{file} differs from {game} in {differ} of {count} values; the first is in line {line}: n = {n} has the value \
+             {computed}, not {stated}"
+        );
+        if let Some(offset) = self.offset {
+            text += &format!("; with --offset {offset} all computed values agree");
+        }
+        text + "\n"
+    }
+}

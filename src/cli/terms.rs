@@ -1,0 +1,117 @@
+//! Terms of a sequence as others publish them: an OEIS b-file, a CSV file, or a list of values.
+
+use super::input::{called, read_text};
+use anyhow::{Result, anyhow};
+use grundy::Error;
+use std::path::Path;
+
+/// Maximum length of a file of terms, in bytes: some 20 million lines.
+const MAX_BYTES: u64 = 1 << 28;
+
+/// A term of a published sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Term {
+    /// Line of the file, counted from 1.
+    pub(super) line: usize,
+    /// The index in the file, which the author may count from another number than the heap of 0.
+    pub(super) index: i64,
+    /// The value, of any size.
+    pub(super) value: u64,
+}
+
+/// Reads the terms of a file. Without `from`, each line is `index value` or `index,value`, as in a b-file, or in a CSV
+/// file with the header `n,value`. With `from`, the file contains values alone, separated by blanks, commas or line
+/// ends, and `from` is the index of the first. Lines that begin with '#' are comments.
+///
+/// # Errors
+/// The errors of reading; [`Error::Line`] at the first line that has another form; an error if there is no term.
+pub(super) fn read(path: &Path, from: Option<i64>) -> Result<Vec<Term>> {
+    let text = read_text(path, MAX_BYTES)?;
+    let terms = match from {
+        None => pairs(&text),
+        Some(from) => list(&text, from),
+    };
+    let terms = terms.map_err(|(line, what)| Error::Line { path: called(path).into(), line, what })?;
+    if terms.is_empty() {
+        return Err(anyhow!("{}: the file contains no values", called(path).display()));
+    }
+    Ok(terms)
+}
+
+/// The number of a line, and what is wrong there.
+type Refusal = (usize, String);
+
+/// The words of each line that is not a comment, with the number of the line.
+fn lines(text: &str) -> impl Iterator<Item = (usize, impl Iterator<Item = &str>)> {
+    let lines = (1..).zip(text.lines().map(|line| line.trim_start_matches('\u{feff}')));
+    let lines = lines.filter(|(_, line)| !line.trim_start().starts_with('#'));
+    lines.map(|(number, line)| {
+        (number, line.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()))
+    })
+}
+
+fn pairs(text: &str) -> Result<Vec<Term>, Refusal> {
+    let mut terms = Vec::new();
+    for (line, words) in lines(text) {
+        match words.collect::<Vec<_>>()[..] {
+            [] => {}
+            ["n", "value"] if terms.is_empty() => {}
+            [index, value] => {
+                let index = index.parse().map_err(|_| (line, format!("'{index}' is no index (a whole number)")))?;
+                terms.push(Term { line, index, value: value_of(line, value)? });
+            }
+            _ => return Err((line, "expected 'n value'; for a file of values alone, give --from N".into())),
+        }
+    }
+    Ok(terms)
+}
+
+fn list(text: &str, from: i64) -> Result<Vec<Term>, Refusal> {
+    let mut terms = Vec::new();
+    let mut index = from;
+    for (line, words) in lines(text) {
+        for word in words {
+            terms.push(Term { line, index, value: value_of(line, word)? });
+            index = index.checked_add(1).ok_or_else(|| (line, "the index exceeds 2^63 - 1".to_owned()))?;
+        }
+    }
+    Ok(terms)
+}
+
+fn value_of(line: usize, word: &str) -> Result<u64, Refusal> {
+    word.parse().map_err(|_| (line, format!("'{word}' is no nim-value (a whole number, 0 or greater)")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(terms: Result<Vec<Term>, Refusal>) -> Vec<(usize, i64, u64)> {
+        terms.unwrap().iter().map(|term| (term.line, term.index, term.value)).collect()
+    }
+
+    #[test]
+    fn files_that_people_publish_are_read() {
+        assert_eq!(plain(pairs("# A002188\n\n0 0\r\n1\t7 \n")), [(3, 0, 0), (4, 1, 7)]);
+        assert_eq!(plain(pairs("\u{feff}n,value\n-1,0\n5,65536\n")), [(2, -1, 0), (3, 5, 65536)]);
+        assert_eq!(plain(list("0, 0, 1,\n# 9\n 2", -1)), [(1, -1, 0), (1, 0, 0), (1, 1, 1), (3, 2, 2)]);
+        assert_eq!(plain(pairs("")), []);
+    }
+
+    #[test]
+    fn lines_of_another_form_are_refused_with_their_number() {
+        for (text, line, what) in [
+            ("0 0\n0, 1, 2\n", 2, "--from"),
+            ("7\n", 1, "--from"),
+            ("0 0\nn value\n", 2, "'n' is no index"),
+            ("1.5 0\n", 1, "'1.5' is no index"),
+            ("1 -1\n", 1, "'-1' is no nim-value"),
+            ("9223372036854775808 0\n", 1, "no index"),
+        ] {
+            let (found, why) = pairs(text).unwrap_err();
+            assert!(found == line && why.contains(what), "{text}: {found}: {why}");
+        }
+        assert_eq!(list("0 x", 0).unwrap_err().0, 1);
+        assert!(list("0 0", i64::MAX).unwrap_err().1.contains("2^63 - 1"));
+    }
+}

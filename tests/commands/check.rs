@@ -1,0 +1,83 @@
+//! `grundy check`: published values against those of a game or a run.
+
+use crate::support::Home;
+use grundy::theory::definition;
+use serde_json::{Value, json};
+
+/// A b-file of the values by the definition, with `offset` added to each n.
+fn bfile(game: &str, count: usize, offset: i64) -> String {
+    let values = definition::values(&game.parse().unwrap(), count).unwrap();
+    (offset..)
+        .zip(values)
+        .fold(String::from("# of the definition\n"), |file, (n, value)| file + &format!("{n} {value}\n"))
+}
+
+#[test]
+fn correct_files_of_every_form_agree() {
+    let home = Home::new();
+    home.well("run grundy --to 3000 --dir run");
+    std::fs::write(home.path("b.txt"), bfile("grundy", 3000, 0)).unwrap();
+    for source in ["grundy", "run", "run --verify"] {
+        let text = home.well(&format!("check {source} b.txt"));
+        assert_eq!(text, "b.txt agrees with grundy: 3,000 values, from n = 0 to 2,999\n");
+    }
+    // 0, 1, 2, 3, 1, 4, 3, 2, 1, 4, 2, 6: the values of Kayles in Winning Ways, chapter 4.
+    std::fs::write(home.path("list"), "0, 1, 2, 3, 1, 4,\n3, 2, 1, 4, 2, 6\n").unwrap();
+    assert!(home.well("check kayles list --from 0").contains("12 values, from n = 0 to 11"));
+    assert!(home.well("check kayles list --from -1 --offset -1").contains("12 values, from n = 0 to 11"));
+    std::fs::write(home.path("csv"), "n,value\n11,6\n0,0\n1000000000000,1\n").unwrap();
+    assert!(home.well("check kayles csv").contains("3 values, from n = 0 to 1,000,000,000,000, not one for each n"));
+    for format in ["bfile", "csv"] {
+        home.well(&format!("export .6 --format {format} --comment -o export"));
+        assert!(home.well("check .6 export").contains("10,001 values"));
+    }
+}
+
+#[test]
+fn every_altered_value_is_counted_and_the_first_is_named() {
+    let home = Home::new();
+    home.well("run kayles --to 200000 --dir run");
+    let file = bfile("kayles", 70_000, 0);
+    // G(57) = 4; after it one beyond the values of a piece, and one that only its low 16 bits make equal.
+    let named = "\n57 4\n";
+    assert!(file.contains(named));
+    let altered =
+        file.replace(named, "\n57 9\n").replace("\n66666 ", "\n66666 7").replace("\n3 3\n", "\n3 3\n3 65539\n");
+    std::fs::write(home.path("b.txt"), altered).unwrap();
+    for source in ["kayles", "run"] {
+        let (status, stdout, _) = home.reply(&format!("check {source} b.txt --json"));
+        let found: Value = serde_json::from_str(&stdout).unwrap();
+        let differs = json!({ "line": 6, "n": 3, "stated": 65539, "computed": 3 });
+        let expected = json!({ "game": "0.77", "count": 70_001, "agree": 69_998, "first": 0, "last": 69_999,
+                               "differs": differs, "offset": null });
+        assert_eq!((status, found), (3, expected), "{source}");
+    }
+}
+
+#[test]
+fn file_with_another_offset_is_recognized() {
+    let home = Home::new();
+    std::fs::write(home.path("b.txt"), bfile("grundy", 500, 2)).unwrap();
+    let (status, stdout, _) = home.reply("check grundy b.txt");
+    assert!(status == 3 && stdout.contains("with --offset 2 all computed values agree"), "{stdout}");
+    assert!(home.well("check grundy b.txt --offset 2").contains("500 values, from n = 0 to 499"));
+    std::fs::write(home.path("b.txt"), bfile("grundy", 500, 2).replace("\n400 ", "\n400 1")).unwrap();
+    let (status, stdout, _) = home.reply("check grundy b.txt");
+    assert!(status == 3 && !stdout.contains("--offset"), "{stdout}");
+}
+
+#[test]
+fn files_without_an_answer_are_refused() {
+    let home = Home::new();
+    home.well("run grundy --to 3000 --dir run");
+    std::fs::write(home.path("b.txt"), "0 0\n3000 2\n").unwrap();
+    std::fs::write(home.path("empty"), "# nothing\n\n").unwrap();
+    std::fs::write(home.path("list"), "0, 1, 2\n").unwrap();
+    home.fails(1, "check run b.txt", &["3000..3001", "grundy run --dir run --to 3001"]);
+    home.fails(2, "check grundy b.txt --verify", &["--verify", "no run directory"]);
+    home.fails(2, "check nothing b.txt", &["neither a game nor a directory"]);
+    home.fails(1, "check kayles empty", &["empty", "no values"]);
+    home.fails(1, "check kayles list", &["list, line 1", "--from"]);
+    home.fails(1, "check kayles list --from -1", &["list, line 1", "n = -1", "--offset"]);
+    home.fails(1, "check kayles missing", &["missing"]);
+}
