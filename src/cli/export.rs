@@ -99,7 +99,7 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
         return Err(Usage("this format is binary, and stdout is a terminal; name a file with -o FILE".into()).into());
     }
     let source = Source::find(&args.source)?;
-    let output = args.output.as_deref().map_or_else(|| Ok(Output::stdout()), Output::to)?;
+    let output = Output::of_option(args.output.as_deref())?;
     match source {
         Source::Directory(dir) => {
             output.refuse_files_of(&dir)?;

@@ -159,7 +159,7 @@ fn usual(rule: &Rule) -> u64 {
 }
 
 pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
-    let output = args.output.as_deref().map_or_else(|| Ok(Output::stdout()), Output::to)?;
+    let output = Output::of_option(args.output.as_deref())?;
     args.wanted.values()?;
     super::start_threads(0)?;
     match Source::find(&args.source)? {

@@ -187,9 +187,12 @@ enum Target {
 }
 
 impl Output {
-    /// The standard output.
-    pub(crate) fn stdout() -> Output {
-        Output { typed: PathBuf::from("-"), target: Target::Stdout }
+    /// The output of an option: as [`Output::to`], or stdout if the option is not given.
+    ///
+    /// # Errors
+    /// The errors of [`Output::to`].
+    pub(crate) fn of_option(path: Option<&Path>) -> Result<Output> {
+        Output::to(path.unwrap_or(Path::new("-")))
     }
 
     /// The output to `path`, or to stdout if it is `-`. Resolves symbolic links, once.
