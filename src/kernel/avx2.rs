@@ -14,8 +14,8 @@ mod pair_tile;
 
 use super::planes::{MOST_ROWS, ONE_HOT, first_code, for_kept, number};
 use super::probes::FarProbes;
-use super::wide::{WIDE_LANES, WidePart, WideParts, WideRow, others};
-use super::{BitPlanes, LANES, Lanes, MAX_CLEARED_CODES, NONE, Probe};
+use super::wide_part::{WIDE_LANES, WidePart, WideParts, WideRow, others};
+use super::{BitPlanes, LANES, Lanes, MAX_CLEARED_CODES, NONE, Probe, portable};
 pub(super) use near::near;
 pub(super) use pair_tile::{clear_options, fill_tile};
 use std::arch::x86_64::*;
@@ -369,10 +369,10 @@ pub(super) fn wide_hits<const K: usize>(
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
-    super::wide::find_values(a, b, wanted);
+    portable::find_values(a, b, wanted);
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
-    super::wide::steps_without(a, b, wanted)
+    portable::steps_without(a, b, wanted)
 }

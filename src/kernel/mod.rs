@@ -8,7 +8,7 @@
 //! share.
 //!
 //! - `jobs.rs` states the terms and the contracts, checks the arguments and calls the implementation.
-//! - `probes.rs` and `planes.rs` hold the data between the jobs.
+//! - `probes.rs`, `planes.rs` and `wide_part.rs` hold the data between the jobs.
 //! - `scalar.rs`, `avx2.rs` with `avx2/`, and `avx512/` are the implementations for one instruction set each.
 //! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `recurrence.rs`
 //!   holds the job for short lists of lookups.
@@ -35,6 +35,7 @@ mod recurrence;
 mod scalar;
 mod value_set;
 mod wide;
+mod wide_part;
 
 use crate::error::{Error, Result};
 use jobs::PAIRS_BETWEEN_TESTS;
@@ -46,7 +47,8 @@ pub(crate) use recurrence::Recurrence;
 use std::fmt;
 use std::str::FromStr;
 pub(crate) use value_set::ValueSet;
-pub(crate) use wide::{MARK_LANES, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
+pub(crate) use wide::MARK_LANES;
+pub(crate) use wide_part::{WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 
 /// Lets the processor begin to load the cache line in which an item begins, while it executes other instructions. Does
 /// nothing where the processor has no such instruction.

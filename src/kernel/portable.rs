@@ -97,3 +97,64 @@ compiled_for!(
 pub(super) fn find_avx2(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
     find(a, b, wanted)
 }
+
+/// Number of pairs whose XORs a search holds in registers.
+pub(super) const PAIRS_PER_STEP: usize = 256;
+
+/// Calls `is_done` with [`PAIRS_PER_STEP`] pairs of two equally long slices at a time, from the last to the first,
+/// until it returns true. The slices have at least that length; if it is no multiple of [`PAIRS_PER_STEP`], the last
+/// call repeats some pairs.
+#[inline(always)]
+pub(super) fn for_each_step(
+    a: &[u16],
+    b: &[u16],
+    mut is_done: impl FnMut(&[u16; PAIRS_PER_STEP], &[u16; PAIRS_PER_STEP]) -> bool,
+) {
+    let (mut a, mut b) = (a, b);
+    while let (Some((before_a, last_a)), Some((_, last_b))) = (a.split_last_chunk(), b.split_last_chunk()) {
+        if is_done(last_a, last_b) || before_a.is_empty() {
+            return;
+        }
+        // The last step begins with pair 0, so it may compare some pairs again.
+        let end = before_a.len().max(PAIRS_PER_STEP);
+        (a, b) = (&a[..end], &b[..end]);
+    }
+}
+
+/// [`Kernel::find_values`](super::Kernel::find_values) for [`PAIRS_PER_STEP`] pairs or more.
+#[inline(always)]
+pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
+    for_each_step(a, b, |a, b| {
+        let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[k]);
+        wanted.retain(|value| options.iter().fold(true, |none, option| none & (option != value)));
+        wanted.is_empty()
+    });
+}
+
+/// The number of steps of [`PAIRS_PER_STEP`] pairs, numbered as in
+/// [`Kernel::find_mirrored`](super::Kernel::find_mirrored), before the first one with a wanted XOR. Pairs after the last
+/// whole step are not compared. `a` and `b` have the same length.
+#[inline(always)]
+pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
+    steps_before(a, b, |a, b| {
+        let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[PAIRS_PER_STEP - 1 - k]);
+        wanted.iter().any(|value| options.iter().fold(false, |any, option| any | (option == value)))
+    })
+}
+
+/// The number of steps of [`PAIRS_PER_STEP`] pairs, those of `b` taken from its end, before the first one for which
+/// `is_last` returns true.
+#[inline(always)]
+pub(super) fn steps_before(
+    a: &[u16],
+    b: &[u16],
+    is_last: impl Fn(&[u16; PAIRS_PER_STEP], &[u16; PAIRS_PER_STEP]) -> bool,
+) -> usize {
+    let steps = a.as_chunks().0.iter().zip(b.as_rchunks().1.iter().rev());
+    for (number, (a, b)) in steps.clone().enumerate() {
+        if is_last(a, b) {
+            return number;
+        }
+    }
+    steps.len()
+}

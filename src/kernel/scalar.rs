@@ -10,6 +10,7 @@
 
 use super::planes::for_kept;
 use super::probes::FarProbes;
+use super::wide_part::{WIDE_LANES, WidePart, WideParts, WideRow, others};
 use super::{BitPlanes, LANES, Lanes, MAX_CLEARED_CODES, NONE, NearJob, Probe};
 
 /// Number of lanes checked at once: one byte each in a vector register of the oldest 64-bit processors.
@@ -147,4 +148,27 @@ pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl
             }
         }
     }
+}
+
+pub(super) fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
+    for (seen, open) in seen.iter().zip(open) {
+        *open = seen.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte == 0));
+    }
+}
+
+pub(super) fn wide_hits<const K: usize>(
+    parts: WideParts<'_, impl Iterator<Item = WidePart>>,
+    candidates: &[WideRow; K],
+) -> [u64; K] {
+    // One number per lane, 0 or 1: the compiler computes them in vectors. One bit per lane would take a shift for each.
+    let mut hits = [[0; WIDE_LANES]; K];
+    for part in parts.list {
+        let others = others(parts.window, parts.at, part);
+        for (hits, row) in hits.iter_mut().zip(candidates) {
+            for (hit, (other, candidate)) in hits.iter_mut().zip(others.iter().zip(row)) {
+                *hit |= u16::from(other ^ part.value == *candidate);
+            }
+        }
+    }
+    hits.map(|lanes| lanes.iter().rev().fold(0, |bits, &hit| bits << 1 | u64::from(hit)))
 }

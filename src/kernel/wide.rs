@@ -23,12 +23,11 @@
 //! per register of lanes. Where many values of one position are searched, the fastest kernel looks each option up in a
 //! [`ValueSet`].
 
-use super::{Kernel, Platform, ValueSet, jobs::dispatch, prefetch};
+use super::jobs::dispatch;
+use super::portable::PAIRS_PER_STEP;
+use super::{Kernel, Platform, ValueSet, WIDE_ROWS, WidePart, WideParts, WideRow, portable, prefetch, scalar};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
-
-/// Number of consecutive n for which [`Kernel::wide_hits`] compares options at once.
-pub(crate) const WIDE_LANES: usize = 64;
 
 /// Number of consecutive n whose options [`Kernel::mark_values`] enters at once.
 pub(crate) const MARK_LANES: usize = 4;
@@ -46,37 +45,6 @@ const PREFETCHED: usize = 16;
 
 /// Number of values in a cache line.
 const LINE: usize = 32;
-
-/// One part of a pair: in each lane it gives the option `window[at + lane - offset] ^ value`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct WidePart {
-    /// Distance from n to the other part.
-    pub(crate) offset: usize,
-    /// The value of the part, or that value XORed with the constant of a split.
-    pub(crate) value: u16,
-}
-
-/// Maximum number of rows of candidates that one job holds against the options.
-pub(crate) const WIDE_ROWS: usize = 4;
-
-/// One candidate per lane.
-pub(crate) type WideRow = [u16; WIDE_LANES];
-
-/// Parts, and the window in which they read the other parts. Each job asserts that all of them read only values inside
-/// the window, in all lanes.
-pub(crate) struct WideParts<'a, I> {
-    pub(crate) window: &'a [u16],
-    /// The index of lane 0 in the window.
-    pub(crate) at: usize,
-    pub(crate) list: I,
-}
-
-/// The values that a part reads in lanes 0, 1, …
-#[inline(always)]
-pub(super) fn others(window: &[u16], at: usize, part: WidePart) -> &[u16; WIDE_LANES] {
-    let from = at.wrapping_sub(part.offset);
-    window[from..from.wrapping_add(WIDE_LANES)].try_into().expect("WIDE_LANES values")
-}
 
 impl Kernel {
     /// Sets `seen[lane * values + v]` to 1 for each option v of a part in the first `seen.len() / values` lanes, which
@@ -114,7 +82,7 @@ impl Kernel {
     pub(crate) fn unmarked(self, seen: &[u8], open: &mut [u64]) {
         let (seen, rest) = seen.as_chunks::<64>();
         assert!(rest.is_empty() && seen.len() == open.len(), "64 bytes for each word");
-        dispatch!(self, unmarked(seen, open), avx2::unmarked(seen, open), avx512::unmarked(seen, open));
+        dispatch!(self, scalar::unmarked(seen, open), avx2::unmarked(seen, open), avx512::unmarked(seen, open));
     }
 
     /// Bit `lane` of entry k: whether `rows[k][lane]` is an option of a part, in the lanes from index `at` of the
@@ -166,7 +134,7 @@ impl Kernel {
             let (a, b) = (&a[first..], &b[..pairs - first]);
             let without = dispatch!(
                 self,
-                steps_without(a, b, wanted),
+                portable::steps_without(a, b, wanted),
                 avx2::steps_without(a, b, wanted),
                 avx512::steps_without(a, b, wanted)
             );
@@ -215,7 +183,7 @@ impl Kernel {
         } else {
             dispatch!(
                 self,
-                find_values(a, b, wanted),
+                portable::find_values(a, b, wanted),
                 avx2::find_values(a, b, wanted),
                 avx512::find_values(a, b, wanted)
             );
@@ -237,7 +205,7 @@ impl Kernel {
         rows: &[WideRow],
     ) -> [u64; K] {
         let rows: &[WideRow; K] = rows.try_into().expect("K rows");
-        dispatch!(self, wide_hits(parts, rows), avx2::wide_hits(parts, rows), avx512::wide_hits(parts, rows))
+        dispatch!(self, scalar::wide_hits(parts, rows), avx2::wide_hits(parts, rows), avx512::wide_hits(parts, rows))
     }
 }
 
@@ -291,16 +259,6 @@ fn enter_options(options: impl Iterator<Item = Options>, seen: &mut [u8]) {
     }
 }
 
-/// The reference for the vector implementations.
-fn unmarked(seen: &[[u8; 64]], open: &mut [u64]) {
-    for (seen, open) in seen.iter().zip(open) {
-        *open = seen.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte == 0));
-    }
-}
-
-/// Number of pairs whose XORs a search holds in registers.
-pub(super) const PAIRS_PER_STEP: usize = 256;
-
 /// Minimum number of wanted values for which a search looks each option up in a set, instead of comparing it with each
 /// value. An estimate; no other number was measured. Unit tests need fewer.
 const MANY: usize = if cfg!(test) { 3 } else { 32 };
@@ -332,80 +290,4 @@ fn find_many(
     }
     wanted.retain(|&value| open.contains(value));
     read
-}
-
-/// Calls `is_done` with [`PAIRS_PER_STEP`] pairs of two equally long slices at a time, from the last to the first,
-/// until it returns true. The slices have at least that length; if it is no multiple of [`PAIRS_PER_STEP`], the last
-/// call repeats some pairs.
-#[inline(always)]
-pub(super) fn for_each_step(
-    a: &[u16],
-    b: &[u16],
-    mut is_done: impl FnMut(&[u16; PAIRS_PER_STEP], &[u16; PAIRS_PER_STEP]) -> bool,
-) {
-    let (mut a, mut b) = (a, b);
-    while let (Some((before_a, last_a)), Some((_, last_b))) = (a.split_last_chunk(), b.split_last_chunk()) {
-        if is_done(last_a, last_b) || before_a.is_empty() {
-            return;
-        }
-        // The last step begins with pair 0, so it may compare some pairs again.
-        let end = before_a.len().max(PAIRS_PER_STEP);
-        (a, b) = (&a[..end], &b[..end]);
-    }
-}
-
-/// [`Kernel::find_values`] for [`PAIRS_PER_STEP`] pairs or more. The compiler vectorises it for each instruction set.
-#[inline(always)]
-pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
-    for_each_step(a, b, |a, b| {
-        let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[k]);
-        wanted.retain(|value| options.iter().fold(true, |none, option| none & (option != value)));
-        wanted.is_empty()
-    });
-}
-
-/// The number of steps of [`PAIRS_PER_STEP`] pairs, numbered as in [`Kernel::find_mirrored`], before the first one with
-/// a wanted XOR. Pairs after the last whole step are not compared. `a` and `b` have the same length. The compiler
-/// vectorises it for each instruction set.
-#[inline(always)]
-pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
-    steps_before(a, b, |a, b| {
-        let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[PAIRS_PER_STEP - 1 - k]);
-        wanted.iter().any(|value| options.iter().fold(false, |any, option| any | (option == value)))
-    })
-}
-
-/// The number of steps of [`PAIRS_PER_STEP`] pairs, those of `b` taken from its end, before the first one for which
-/// `is_last` returns true.
-#[inline(always)]
-pub(super) fn steps_before(
-    a: &[u16],
-    b: &[u16],
-    is_last: impl Fn(&[u16; PAIRS_PER_STEP], &[u16; PAIRS_PER_STEP]) -> bool,
-) -> usize {
-    let steps = a.as_chunks().0.iter().zip(b.as_rchunks().1.iter().rev());
-    for (number, (a, b)) in steps.clone().enumerate() {
-        if is_last(a, b) {
-            return number;
-        }
-    }
-    steps.len()
-}
-
-/// The reference for the vector implementations.
-fn wide_hits<const K: usize>(
-    parts: WideParts<'_, impl Iterator<Item = WidePart>>,
-    candidates: &[WideRow; K],
-) -> [u64; K] {
-    // One number per lane, 0 or 1: the compiler computes them in vectors. One bit per lane would take a shift for each.
-    let mut hits = [[0; WIDE_LANES]; K];
-    for part in parts.list {
-        let others = others(parts.window, parts.at, part);
-        for (hits, row) in hits.iter_mut().zip(candidates) {
-            for (hit, (other, candidate)) in hits.iter_mut().zip(others.iter().zip(row)) {
-                *hit |= u16::from(other ^ part.value == *candidate);
-            }
-        }
-    }
-    hits.map(|lanes| lanes.iter().rev().fold(0, |bits, &hit| bits << 1 | u64::from(hit)))
 }

@@ -1,8 +1,7 @@
 //! The jobs on 16-bit values.
 
-use crate::kernel::wide::{
-    PAIRS_PER_STEP, WIDE_LANES, WidePart, WideParts, WideRow, for_each_step, others, steps_before,
-};
+use crate::kernel::portable::{PAIRS_PER_STEP, for_each_step, steps_before};
+use crate::kernel::wide_part::{WIDE_LANES, WidePart, WideParts, WideRow, others};
 use std::arch::x86_64::*;
 
 /// Number of 16-bit values in a register.
