@@ -132,8 +132,8 @@ pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
 }
 
 /// The number of steps of [`PAIRS_PER_STEP`] pairs, numbered as in
-/// [`Kernel::find_mirrored`](super::Kernel::find_mirrored), before the first one with a wanted XOR. Pairs after the last
-/// whole step are not compared. `a` and `b` have the same length.
+/// [`Kernel::find_mirrored`](super::Kernel::find_mirrored), before the first one with a wanted XOR. Pairs after the
+/// last whole step are not compared. `a` and `b` have the same length.
 #[inline(always)]
 pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
     steps_before(a, b, |a, b| {

@@ -5,7 +5,7 @@
 //! unit: its name and its games. The name of a unit contains a hash of its games, so a line that was altered does not
 //! fit its name. If a line does not fit, or there is no list of this plan, the process divides the plan.
 
-use super::plan::{self, SurveyWork, Task, Unit, Work, survey_name};
+use super::unit::{SurveyWork, Task, Unit, Work, survey_name};
 use crate::storage::Dir;
 use crate::survey::{Games, PROOF_FACTOR};
 use crate::theory::rule::Rule;
@@ -40,11 +40,11 @@ pub(super) fn write(dir: &Dir, plan: &str, units: &[Unit]) {
     let _ = dir.write_whole(NAME, text.as_bytes());
 }
 
-/// Returns the unit of this name with what it computes, if a directory has a list of its plan that states the games.
-pub(super) fn find(dir: &Dir, name: &str) -> Option<(Unit, Work)> {
-    let plan = dir.read_at_most(plan::NAME, plan::MAX_BYTES).ok()?;
+/// Returns the unit of this name with what it computes, if a directory has a list that states the games, and whose plan
+/// has this file.
+pub(super) fn find(dir: &Dir, plan: &[u8], name: &str) -> Option<(Unit, Work)> {
     let bytes = dir.read_at_most(NAME, MAX_BYTES).ok()?;
-    let text = std::str::from_utf8(&bytes).ok()?.strip_prefix(&head(&plan))?;
+    let text = std::str::from_utf8(&bytes).ok()?.strip_prefix(&head(plan))?;
     let games = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     let games: Vec<Rule> = games.split(' ').map(|game| game.parse().ok()).collect::<Option<_>>()?;
     unit(name, games)
@@ -64,7 +64,7 @@ fn unit(name: &str, games: Vec<Rule>) -> Option<(Unit, Work)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::Plan;
+    use super::super::plan::{NAME as PLAN, Plan};
     use super::*;
 
     #[test]
@@ -72,20 +72,21 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("units");
         let dir = Dir::at(&path);
+        let find = |name: &str| find(&dir, &dir.read(PLAN).unwrap(), name);
         let plan = Plan::survey(Games::Digits(2), 4096, 11).unwrap();
         plan.write(&path).unwrap();
         let units = plan.units();
         for expected in &units {
-            let (unit, work) = find(&dir, expected.name()).unwrap();
+            let (unit, work) = find(expected.name()).unwrap();
             assert_eq!(&unit, expected);
             let Work::Survey(work) = work else { panic!("{unit:?} is no survey") };
             assert_eq!((work.to, work.proof_to), (4096, 4096 * PROOF_FACTOR));
         }
         let name = units[3].name();
-        assert!(find(&dir, &name[..name.len() - 1]).is_none());
+        assert!(find(&name[..name.len() - 1]).is_none());
         // Another game, one game fewer, the games of another unit, and other numbers in the name.
         let text = std::fs::read_to_string(path.join(NAME)).unwrap();
-        let plan_text = std::fs::read_to_string(path.join(plan::NAME)).unwrap();
+        let plan_text = std::fs::read_to_string(path.join(PLAN)).unwrap();
         let line = text.lines().find(|line| line.starts_with(name)).unwrap();
         let other = text.lines().find(|line| line.starts_with(units[4].name())).unwrap();
         let fewer = line.rsplit_once(' ').unwrap().0;
@@ -98,12 +99,12 @@ mod tests {
         ];
         for (name, line) in cases {
             std::fs::write(path.join(NAME), format!("{}{line}\n", head(plan_text.as_bytes()))).unwrap();
-            assert!(find(&dir, name).is_none(), "{line}");
+            assert!(find(name).is_none(), "{line}");
         }
         std::fs::write(path.join(NAME), &text).unwrap();
-        assert!(find(&dir, name).is_some());
+        assert!(find(name).is_some());
         // The list of another plan.
-        std::fs::write(path.join(plan::NAME), plan_text.replace("4096", "2048")).unwrap();
-        assert!(find(&dir, name).is_none());
+        std::fs::write(path.join(PLAN), plan_text.replace("4096", "2048")).unwrap();
+        assert!(find(name).is_none());
     }
 }

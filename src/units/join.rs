@@ -2,8 +2,9 @@
 
 use super::machine::Spent;
 use super::part::part_name;
-use super::plan::{Plan, Unit, VerifyWork, Work};
+use super::plan::Plan;
 use super::result::UnitResult;
+use super::unit::{Unit, VerifyWork, Work};
 use crate::error::{Damage, Error, Result};
 use crate::storage::Dir;
 use crate::survey::{Order, Record, order, printable};

@@ -46,10 +46,12 @@ mod perform;
 mod plan;
 mod result;
 mod schedule;
+mod unit;
 
 pub use join::{Joined, Verdict, join};
 pub use machine::Spent;
 pub use perform::{Performed, Request, perform};
-pub use plan::{Level, MAX_PARTS, Plan, SurveyWork, Unit, VerifyWork, Work};
+pub use plan::{MAX_PARTS, Plan};
 pub use result::{Check, End, Session, UnitResult};
 pub use schedule::Schedule;
+pub use unit::{Level, SurveyWork, Unit, VerifyWork, Work};

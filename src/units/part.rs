@@ -141,16 +141,18 @@ impl<'a> Part<'a> {
     }
 
     /// Renames the file of the complete unit, durably. Where the file system does not keep locks, another process may
-    /// have written to the same file: then it is not a result.
+    /// have written to the same file, which is then not a result, or may have completed the unit, whose result stays.
     fn rename(&self) -> Result<()> {
-        let name = part_name(self.unit);
+        let (name, result) = (part_name(self.unit), result_name(self.unit));
+        let refuse = |why| Error::Units { path: self.path(), why: UnitsReason::NotAlone { why } };
         let bytes = self.dir.read(&name).map_err(Error::io("reading", self.path()))?;
-        if let Err(why) = UnitResult::parse(&bytes) {
-            return Err(Error::Units { path: self.path(), why: UnitsReason::NotAlone { why } });
-        }
+        UnitResult::parse(&bytes).map_err(refuse)?;
         self.file.sync_all().map_err(Error::io("writing", self.path()))?;
         let renaming = || Error::io("renaming", self.path());
-        self.dir.rename(&name, &result_name(self.unit)).map_err(renaming())?;
+        if self.dir.length(&result).map_err(renaming())?.is_some() {
+            return Err(refuse(format!("{result} exists already")));
+        }
+        self.dir.rename(&name, &result).map_err(renaming())?;
         self.dir.sync().map_err(renaming())
     }
 
@@ -184,5 +186,32 @@ impl Written {
     /// Returns the seal, or the last line, that follows these lines.
     fn seal(&self, spent: Spent) -> End {
         End { lines: self.lines, spent, digest: self.hasher.finalize().to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Plan;
+    use super::super::result::{Head, Session};
+    use super::*;
+    use crate::survey::Games;
+
+    #[test]
+    fn result_that_appears_while_a_unit_runs_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = Dir::at(home.path());
+        let plan = Plan::survey(Games::List(vec!["0.77".into()]), 4096, 1).unwrap();
+        let unit = &plan.units()[0];
+        let part = Part::begin(&dir, unit.name()).unwrap().unwrap();
+        part.push(&Line::Unit(Head::of(unit))).unwrap();
+        part.push(&Line::Session(Session::now("scalar", 1, 0.0))).unwrap();
+        let result = home.path().join(result_name(unit.name()));
+        std::fs::write(&result, "other").unwrap();
+        match part.finish(Spent::default()) {
+            Err(Error::Units { why: UnitsReason::NotAlone { why }, .. }) => assert!(why.contains(".jsonl"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(std::fs::read(&result).unwrap(), b"other");
+        assert!(Part::begin(&dir, unit.name()).unwrap().is_none(), "the unit is complete");
     }
 }

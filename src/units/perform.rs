@@ -2,8 +2,9 @@
 
 use super::machine::{self, Clock, Spent};
 use super::part::Part;
-use super::plan::{Level, Plan, SurveyWork, Task, Unit, VerifyWork, Work};
+use super::plan::Plan;
 use super::result::{Check, Head, Line, Session, TimedRecord, UnitResult, fits, result_name};
+use super::unit::{Level, SurveyWork, Task, Unit, VerifyWork, Work};
 use crate::error::{self, Damage, Error, Result, UnitsReason};
 use crate::run::RunReader;
 use crate::solver::Method;

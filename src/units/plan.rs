@@ -1,6 +1,7 @@
-//! The plan of a directory of units: what is to be computed, how it is divided, and the names of the units.
+//! The plan of a directory of units: what is to be computed, and how it is divided.
 
 use super::games;
+use super::unit::{Level, SHORT, SurveyWork, Task, Unit, VerifyWork, Work, survey_name, verify_name};
 use crate::error::{Damage, Error, Result, UnitsReason};
 use crate::run::RunReader;
 use crate::storage::{Dir, Mode};
@@ -26,13 +27,10 @@ const LIST: &str = "units.txt";
 const FORMAT: &str = "grundy-units-plan-1";
 
 /// Maximum length of a plan, in bytes.
-pub(super) const MAX_BYTES: u64 = 128 << 20;
+const MAX_BYTES: u64 = 128 << 20;
 
 /// Maximum number of parts of a plan.
 pub const MAX_PARTS: u64 = 1 << 20;
-
-/// Number of hexadecimal digits of a hash in the name of a unit.
-const SHORT: usize = 16;
 
 /// Maximum time for which a process waits while another process writes a plan.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -49,108 +47,6 @@ pub struct Plan {
     pub parts: u64,
     /// The whole work.
     pub work: Work,
-}
-
-/// The work that a plan divides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Work {
-    /// A survey.
-    Survey(SurveyWork),
-    /// A verification of a run.
-    Verify(VerifyWork),
-}
-
-/// A survey that is divided into units.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SurveyWork {
-    /// The games.
-    pub games: Games,
-    /// Number of values to which each game is examined.
-    pub to: u64,
-    /// Number of values to which a game is examined if that could prove its period.
-    pub proof_to: u64,
-}
-
-/// A verification that is divided into units.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct VerifyWork {
-    /// Path of the run directory where the plan was written.
-    pub run: String,
-    /// Canonical name of the game.
-    pub game: String,
-    /// Number of values of the run.
-    pub count: u64,
-    /// Digest of these values.
-    pub digest: String,
-    /// The level.
-    pub level: Level,
-}
-
-/// The level of a verification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Level {
-    /// [`crate::verify::exclusion()`].
-    Exclusion,
-    /// [`crate::verify::recompute()`].
-    Recompute,
-    /// [`crate::verify::definition()`].
-    Definition {
-        /// Number of values of each unit that are computed again, besides the first and the last.
-        samples: u64,
-        /// The seed that selects them.
-        seed: u64,
-    },
-}
-
-impl Level {
-    /// Returns the name of the level.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Exclusion => "exclusion",
-            Level::Recompute => "recompute",
-            Level::Definition { .. } => "definition",
-        }
-    }
-}
-
-/// One unit of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit {
-    /// Number of the part, from 0.
-    pub(super) part: usize,
-    pub(super) name: String,
-    pub(super) task: Task,
-}
-
-/// What a unit does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Task {
-    /// Examines games.
-    Survey(Vec<Rule>),
-    /// Checks a range of n.
-    Verify(Range<u64>),
-}
-
-impl Unit {
-    /// Returns the name, which consists of lower-case letters, digits and hyphens.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the number of games or values of the unit.
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        match &self.task {
-            Task::Survey(games) => games.len() as u64,
-            Task::Verify(range) => range.end - range.start,
-        }
-    }
 }
 
 impl Plan {
@@ -310,7 +206,8 @@ impl Plan {
     /// # Errors
     /// Those of [`Plan::read`] and [`Plan::write`].
     pub(super) fn look_up(dir: &Dir, name: &str) -> Result<Option<(Unit, Work)>> {
-        if let Some(found) = games::find(dir, name) {
+        let plan = dir.read_at_most(NAME, MAX_BYTES);
+        if let Some(found) = plan.ok().and_then(|plan| games::find(dir, &plan, name)) {
             return Ok(Some(found));
         }
         let plan = match Plan::find(dir)? {
@@ -426,27 +323,6 @@ fn occupant(dir: &Dir, units: &[Unit]) -> Result<Option<String>> {
         return Ok(None);
     }
     Ok(names.into_iter().find(|name| name != LIST))
-}
-
-/// Returns the name of part number `part` of a survey, of `parts` parts, with these games.
-pub(super) fn survey_name(kind: &str, (part, parts): (usize, u64), work: &SurveyWork, games: &[Rule]) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for rule in games {
-        hasher.update(rule.name().as_bytes());
-        hasher.update(b"\n");
-    }
-    let hash = &hasher.finalize().to_hex()[..SHORT];
-    let width = parts.saturating_sub(1).to_string().len();
-    format!("survey-{kind}-part{part:0width$}of{parts}-to{}-proof{}-{hash}", work.to, work.proof_to)
-}
-
-fn verify_name(work: &VerifyWork, range: &Range<u64>) -> String {
-    let sample = match work.level {
-        Level::Definition { samples, seed } => format!("-samples{samples}-seed{seed}"),
-        Level::Exclusion | Level::Recompute => String::new(),
-    };
-    let (level, digest) = (work.level.name(), &work.digest[..SHORT]);
-    format!("verify-{level}{sample}-{}to{}-{digest}", range.start, range.end)
 }
 
 impl std::fmt::Display for Plan {

@@ -1,7 +1,7 @@
 //! The result of a unit: its lines, and their checks.
 
 use super::machine::{Spent, host};
-use super::plan::{Level, Task, Unit, VerifyWork, Work};
+use super::unit::{Level, Task, Unit, VerifyWork, Work};
 use crate::checkpoint::machine::class;
 use crate::error;
 use crate::survey::{Record, contradiction, is_program, printable};
