@@ -81,7 +81,7 @@ pub enum Error {
     /// A heap that is too large for a rule whose code repeats, because not all of its moves are listed.
     #[error(
         "G({n}) cannot be computed: the code of the game repeats, and this program lists the moves that remove up to \
-         {largest} tokens; the values of heaps up to {largest} are right"
+         {largest} tokens"
     )]
     Unlisted {
         /// The heap.

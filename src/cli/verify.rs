@@ -14,6 +14,7 @@ use grundy::period::Status;
 use grundy::period::certificate::{Certificate, MAX_BYTES};
 use grundy::run::{Run, RunReader};
 use grundy::solver;
+use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use grundy::verify::{self, Report};
 use indicatif::HumanCount;
@@ -175,6 +176,8 @@ fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
     let threads = counted(rayon::current_num_threads() as u64, "threads");
     meter.introduce(format!("verifying {} ({}, {threads})", printable(&args.dir), level.name()));
     let progress = |done, all| meter.phase("verifying", done, all);
+    let freed = || RunReader::open(&args.dir).map(|run| run.discarded());
+    let freed_before = freed().ok();
     let report = match level {
         Level::Digest => verify::digest(&args.dir, args.range.clone(), progress),
         Level::Exclusion => verify::exclusion(&args.dir, args.range.clone(), progress),
@@ -184,7 +187,14 @@ fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
         }
     };
     meter.end();
-    let report = report.map_err(|error| advice::of_run(error, &args.dir))?;
+    let report = report.map_err(|error| match error {
+        Error::Discarded { .. } if freed().ok() != freed_before => anyhow!(
+            "{}: the run freed values during the check (--keep); '--range 0..2^26' checks the first values, which are never \
+             freed",
+            printable(&args.dir)
+        ),
+        error => advice::of_run(error, &args.dir),
+    })?;
     super::output::print(|out| {
         if args.json {
             let Report { from, to, checked, records, unchecked, kernel, .. } = &report;

@@ -236,7 +236,9 @@ pub(super) fn of_damage(path: &Path, damage: &Damage) -> Option<Remedy> {
         Damage::ValuesWithoutRecord { game } => Some(Remedy::SetAside { dir, game: game.clone() }),
         Damage::MissingFile | Damage::ShortFile { .. } => Some(Remedy::RestoreFile { dir }),
         Damage::Header { .. } => Some(Remedy::RewriteHeader { dir }),
-        Damage::Digest { repair_failed: false, .. } => Some(Remedy::Repair { dir }),
+        Damage::Digest { repair_failed: false, .. } | Damage::Escape { .. } | Damage::EscapeCount { .. } => {
+            Some(Remedy::Repair { dir })
+        }
         Damage::Digest { from, repair_failed: true, .. } => roll_back(RollBackTo::Values { values: *from }),
         Damage::UnstableValues { .. } => Some(Remedy::CheckDisk),
         Damage::Summary(_) => roll_back(RollBackTo::BeforeDiscarded),

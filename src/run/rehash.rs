@@ -6,8 +6,8 @@ use crate::checkpoint::summary::{DiscardSummary, RecordStats};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::solver::SparseSpace;
-use crate::table::TableReader;
 use crate::table::digest::DigestChain;
+use crate::table::{Extent, Published, TableReader};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use rayon::prelude::*;
@@ -61,7 +61,12 @@ impl Rehash<'_> {
             }
             let chain_before = chain.clone();
             let counted_before = counted;
-            match self.add(&mut chain, &mut counted, point.count, observer) {
+            // Later escapes do not matter: an altered one would misdirect the search for an earlier one.
+            let extent = Extent { values: point.count, escapes: point.escapes };
+            let Some(first) = self.table.published().first(extent) else {
+                return Ok(Some(VerifiedTable { chain, counted, good }));
+            };
+            match self.add(&first, &mut chain, &mut counted, observer) {
                 // The bytes and the escapes contradict each other.
                 Err(Error::Damage { .. }) => {
                     return Ok(Some(VerifiedTable { chain: chain_before, counted: counted_before, good }));
@@ -71,7 +76,7 @@ impl Rehash<'_> {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            if !self.agrees(point, &chain, escapes) {
+            if !agrees(&first, point, &chain, escapes) {
                 return Ok(Some(VerifiedTable { chain: chain_before, counted: counted_before, good }));
             }
             escapes = point.escapes;
@@ -79,21 +84,22 @@ impl Rehash<'_> {
         Ok(Some(VerifiedTable { chain, counted, good: self.points.len() }))
     }
 
-    /// Adds the values before `to`, with all threads of the pool.
+    /// Adds the values of `first` that the chain does not have yet, with all threads of the pool.
     fn add(
         &self,
+        first: &Published,
         chain: &mut DigestChain,
         counted: &mut RecordStats,
-        to: u64,
         observer: &mut (dyn Observer + Send),
     ) -> Result<()> {
+        let to = first.len();
         let mut buffer = vec![0; index((to - chain.count()).min(PIECE as u64))];
         while chain.count() < to {
             let from = chain.count();
             let piece = &mut buffer[..index((to - from).min(PIECE as u64))];
             let read = |(i, values): (usize, &mut [u16])| {
                 let from = from + (i * VALUES_PER_TASK) as u64;
-                self.table.read(from, values)?;
+                first.read(from, values)?;
                 let mut counted = RecordStats::default();
                 counted.see(self.space, from, values);
                 Ok(counted)
@@ -105,16 +111,16 @@ impl Rehash<'_> {
         }
         Ok(())
     }
+}
 
-    /// Returns whether the values digested by `chain`, and their escapes from number `escapes` on, are those of
-    /// `point`.
-    fn agrees(&self, point: &CommitPoint, chain: &DigestChain, escapes: u64) -> bool {
-        if fault::is("skip-rehash") {
-            return true; // deliberate fault, see fault.rs
-        }
-        // The values alone do not show that a record counts escapes of later values.
-        chain.digest() == point.digest
-            && self.table.check_some_escapes(escapes..point.escapes).is_ok()
-            && self.table.escapes_below(point.count) == point.escapes
+/// Returns whether the values of `first`, digested by `chain`, and their escapes from number `escapes` on, are those of
+/// `point`.
+fn agrees(first: &Published, point: &CommitPoint, chain: &DigestChain, escapes: u64) -> bool {
+    if fault::is("skip-rehash") {
+        return true; // deliberate fault, see fault.rs
     }
+    // The values alone do not show that a record counts escapes of later values.
+    chain.digest() == point.digest
+        && first.check_escapes(escapes..point.escapes).is_ok()
+        && first.escapes_from(point.count) == point.escapes
 }

@@ -37,8 +37,9 @@ pub(super) struct Damaged<'a> {
 }
 
 impl Damaged<'_> {
-    /// Recomputes the values from the earlier ones and restores them if they then agree with the journal; the damaged
-    /// bytes are quarantined. Returns `false`, and writes nothing, if they disagree or the escapes are damaged too.
+    /// Recomputes the values from the earlier ones and restores them, with their escapes, if they then agree with the
+    /// journal; the damaged bytes are quarantined. Returns `false`, and writes nothing, if they disagree, or if no byte
+    /// is damaged.
     pub(super) fn repair(&self, rule: &Rule, summary: Option<&DiscardSummary>, context: &mut Context) -> Result<bool> {
         let (from, to) = (self.chain.count(), self.wrong.count);
         let escapes = match self.before.last() {
@@ -71,16 +72,23 @@ impl Damaged<'_> {
         }
         let mut chain = self.chain.clone();
         chain.update(&values);
-        let escapes = escapes..self.wrong.escapes.max(escapes);
-        if chain.digest() != self.wrong.digest || !table.has_escapes(from, &values, escapes.clone())? {
+        let stored = table.stored(from, &values, escapes);
+        if chain.digest() != self.wrong.digest || stored.escapes.end != self.wrong.escapes {
             return Ok(false);
         }
-        for name in table.quarantine(self.last.sequence, from..to, 0..0)? {
+        let (altered_values, altered_escapes) = table.altered(&stored)?;
+        let what = match (altered_values.is_empty(), altered_escapes.is_empty()) {
+            (true, true) => return Ok(false),
+            (false, true) => "the values",
+            (true, false) => "the escapes of the values",
+            (false, false) => "the values and the escapes of",
+        };
+        for name in table.quarantine(self.last.sequence, altered_values, altered_escapes)? {
             context.observer.warn(&format!("the damaged bytes are kept in {name}"));
         }
-        table.restore(from, &values)?;
+        table.restore(&stored)?;
         context.observer.warn(&format!(
-            "the values {from}..{to} did not have the digest that the journal states; they were recomputed and restored, and the digest now matches"
+            "{what} {from}..{to} did not have the digest that the journal states; they were recomputed and restored, and the digest now matches"
         ));
         Ok(true)
     }

@@ -309,7 +309,11 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
         let name = self.journal.replace_damage(self.last.clone())?;
         let kept = if later > 0 { ", and the records after it are kept" } else { "" };
-        let note = format!("the journal was damaged: everything from the damage on is copied to {name}{kept}");
+        let count = self.last.count;
+        let note = format!(
+            "the journal was damaged: everything from the damage on is copied to {name}{kept}; the run continues from \
+             {count} values"
+        );
         self.context.observer.warn(&note);
         Ok(())
     }
@@ -329,12 +333,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
         self.points.last().map_or(0, |point| point.count)
     }
 
-    /// Returns the error of a refused run: values up to `next` disagree with the journal, or the escapes contradict the
-    /// values.
+    /// Returns the error of a refused run: values or escapes up to `next` disagree with the journal.
     fn refusal(&self, table: &Table, next: u64) -> Error {
-        if let Err(error) = table.check_escapes() {
-            return error; // which says more
-        }
         let count = self.remaining();
         Error::Damage {
             path: table.path().into(),

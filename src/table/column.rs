@@ -159,6 +159,16 @@ impl Column {
         self.file.length().map_err(Error::io("reading the state of", &self.path))
     }
 
+    /// Whether the file holds these bytes from unit `at` on.
+    pub(super) fn holds(&self, expected: &[u8], at: u64) -> Result<bool> {
+        let mut found = vec![0; expected.len()];
+        match self.file.read_exact_at(&mut found, HEADER + at * self.layout.unit) {
+            Ok(()) => Ok(found == expected),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(Error::io("reading", &self.path)(error)),
+        }
+    }
+
     /// Writes whole units, from unit `at` on.
     pub(super) fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
         let offset = HEADER + at * self.layout.unit;

@@ -67,6 +67,12 @@ impl Published {
         self.extent
     }
 
+    /// Returns a view of the first `extent`; `None` if there are fewer values or escapes.
+    pub(crate) fn first(&self, extent: Extent) -> Option<Published> {
+        let is_there = extent.values <= self.extent.values && extent.escapes <= self.extent.escapes;
+        is_there.then(|| Published { extent, ..self.clone() })
+    }
+
     /// Refuses to read these values from now on.
     pub(super) fn refuse_discarded(&mut self, discarded: Range<u64>) {
         self.discarded = discarded;
@@ -110,7 +116,7 @@ impl Published {
 
     /// Checks that the escapes of a range are ascending in n, that each has a value of 255 or more and belongs to a
     /// byte 255 or a discarded value, and that the first follows the escape before it.
-    pub(super) fn check_escapes(&self, range: Range<u64>) -> Result<()> {
+    pub(crate) fn check_escapes(&self, range: Range<u64>) -> Result<()> {
         if self.escapes.is_none() {
             return Ok(());
         }
@@ -132,7 +138,7 @@ impl Published {
     }
 
     /// Returns the number of escapes of positions below `n`: the index of the first escape at or after `n`.
-    pub(super) fn escapes_from(&self, n: u64) -> u64 {
+    pub(crate) fn escapes_from(&self, n: u64) -> u64 {
         let (mut low, mut high) = (0, self.extent.escapes);
         while low < high {
             let middle = low.midpoint(high);

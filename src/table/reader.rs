@@ -105,11 +105,6 @@ impl TableReader {
         self.published.check_escapes(range)
     }
 
-    /// Returns the number of escapes of positions below `n`.
-    pub(crate) fn escapes_below(&self, n: u64) -> u64 {
-        self.published.escapes_from(n)
-    }
-
     /// Makes the table refuse to read these values from now on. The range consists of whole segments, or is empty.
     pub(crate) fn refuse_discarded(&mut self, discarded: Range<u64>) {
         self.published.refuse_discarded(discarded);

@@ -21,6 +21,17 @@ pub(crate) struct Table {
     written: Extent,
 }
 
+/// Values as the files of a table hold them.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    /// The positions of the values.
+    values: Range<u64>,
+    /// The numbers of their escapes.
+    pub(crate) escapes: Range<u64>,
+    bytes: Vec<u8>,
+    entries: Vec<u8>,
+}
+
 impl Deref for Table {
     type Target = TableReader;
 
@@ -232,31 +243,39 @@ impl Table {
         Ok(names)
     }
 
-    /// Returns whether the entries `escapes` of the escape file are exactly the escapes of `values`, which start at n =
-    /// `from`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(crate) fn has_escapes(&self, from: u64, values: &[u16], escapes: Range<u64>) -> Result<bool> {
-        let Some(column) = &self.reader.escapes else { return Ok(true) };
-        let expected = self.units(from, values).1;
-        let fits = escapes.end - escapes.start == expected.len() as u64 / ESCAPE_BYTES;
-        if !fits || column.length()? < HEADER + escapes.end * ESCAPE_BYTES {
-            return Ok(false);
-        }
-        let mut found = vec![0; expected.len()];
-        let offset = HEADER + escapes.start * ESCAPE_BYTES;
-        column.file.read_exact_at(&mut found, offset).map_err(Error::io("reading", &column.path))?;
-        Ok(found == expected)
+    /// Returns the units of values from n = `from` on, whose first escape is entry number `escape` of the escape file.
+    pub(crate) fn stored(&self, from: u64, values: &[u16], escape: u64) -> Stored {
+        let (bytes, entries) = self.units(from, values);
+        let escapes = escape..escape + entries.len() as u64 / ESCAPE_BYTES;
+        Stored { values: from..from + values.len() as u64, escapes, bytes, entries }
     }
 
-    /// Rewrites committed values that were altered on the disk, durably, from n = `from` on.
+    /// Returns the units that the files hold otherwise: all values, or none, and all escapes, or none.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn restore(&self, from: u64, values: &[u16]) -> Result<()> {
-        self.reader.values.write(&self.units(from, values).0, from)?;
-        self.reader.values.sync()
+    pub(crate) fn altered(&self, stored: &Stored) -> Result<(Range<u64>, Range<u64>)> {
+        let Stored { values, escapes, bytes, entries } = stored;
+        let is_altered = |column: &Column, first, expected| Ok(!column.holds(expected, first)?);
+        let altered = |range: &Range<u64>, is: bool| if is { range.clone() } else { range.start..range.start };
+        let of_values = is_altered(&self.reader.values, values.start, bytes)?;
+        let of_escapes = match &self.reader.escapes {
+            Some(column) => is_altered(column, escapes.start, entries)?,
+            None => false,
+        };
+        Ok((altered(values, of_values), altered(escapes, of_escapes)))
+    }
+
+    /// Rewrites committed units that were altered on the disk, durably.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn restore(&self, stored: &Stored) -> Result<()> {
+        self.reader.values.write(&stored.bytes, stored.values.start)?;
+        if let Some(column) = &self.reader.escapes {
+            column.write(&stored.entries, stored.escapes.start)?;
+        }
+        self.sync()
     }
 }
 

@@ -42,7 +42,9 @@ impl SequenceStats {
         let hole = past.discarded();
         let see = |stats: &mut SequenceStats, from: u64, values: &[u16]| stats.see(space, from, values);
         let scan = |range| scan_in_parallel(past, range, see, SequenceStats::and);
-        Ok(scan(0..hole.start)?.and(freed.clone()).and(scan(hole.end..past.len())?))
+        // The last values come first, because a run that limits its retained values soon discards their beginning.
+        let tail = scan(hole.end..past.len())?;
+        Ok(scan(0..hole.start)?.and(freed.clone()).and(tail))
     }
 
     /// Adds the next values, which start at n = `from`.

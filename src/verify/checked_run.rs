@@ -21,9 +21,22 @@ pub(super) struct CheckedRun {
     pub(super) stats: SequenceStats,
 }
 
+/// Maximum number of times that a run is opened and scanned, if it discards values meanwhile.
+const SCANS: u32 = 10;
+
 impl CheckedRun {
-    /// Opens the run and counts its rare positions.
+    /// Opens the run and counts its rare positions. Does so again if the run has discarded values meanwhile.
     pub(super) fn open(dir: &Path) -> Result<CheckedRun> {
+        for _ in 1..SCANS {
+            match CheckedRun::scan(dir) {
+                Err(Error::Discarded { .. }) => {}
+                opened => return opened,
+            }
+        }
+        CheckedRun::scan(dir)
+    }
+
+    fn scan(dir: &Path) -> Result<CheckedRun> {
         let view = open_consistent(dir)?;
         view.contents.require_no_torn_tail(dir)?;
         let last = &view.contents.last;
