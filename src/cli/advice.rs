@@ -151,8 +151,8 @@ fn in_a_run(remedy: &Remedy) -> Option<String> {
         Remedy::Repair { dir } => {
             let (again, back) = (run(None, dir), roll_back(None, dir));
             format!(
-                "'{again}' computes them again and continues the run; where it cannot, it states how many values '{back}' \
-                 keeps"
+                "'{again}' recomputes and restores altered values and escapes, and continues the run; where it cannot, it \
+                 states how many values '{back}' keeps"
             )
         }
         Remedy::RollBack { dir, to: to @ RollBackTo::BeforeDiscarded } => {

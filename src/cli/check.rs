@@ -19,7 +19,7 @@ use std::process::ExitCode;
 const TRIED: i64 = 9;
 
 /// Minimum number of terms that must agree at another offset before it is named.
-const ENOUGH: u64 = 10;
+const ENOUGH: usize = 10;
 
 /// Number of values that are read at once.
 const PIECE: usize = 1 << 16;
@@ -31,12 +31,14 @@ const PIECE: usize = 1 << 16;
                         grundy check .07 b002187.txt --offset -1\n         \
                         echo '0, 1, 2, 3, 1, 4' | grundy check kayles - --from 0\n\n\
                         FILE is an OEIS b-file ('n value'), a CSV file ('n,value'), or with --from a list of values. \
-                        Lines of '#' are comments. Exit status 3 if a value differs; offsets from K - 9 to K + 9 are \
-                        then tried, because many sequences in the OEIS count n from another heap.\n\n\
+                        Lines that begin with '#' are comments. If a value differs, the exit status is 3, and the \
+                        command tries the offsets from K - 9 to K + 9, because many sequences in the OEIS number the \
+                        heaps differently.\n\n\
                         JSON keys: game count agree first last differs offset; 'count' is the number of terms in the \
-                        file, 'agree' that of the equal ones, 'first' and 'last' are the least and the greatest heap; \
-                        'differs' is null, or the first difference in the file, with the keys line n stated computed; \
-                        'offset' is null, or an offset at which all terms within the computed values agree.")]
+                        file, 'agree' the number of terms that are equal to the computed values, 'first' and 'last' \
+                        are the least and the greatest heap; 'differs' is null, or the first difference in the file, \
+                        with the keys line n stated computed; 'offset' is null, or another offset at which all terms \
+                        agree that can be compared, at least 10.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
@@ -72,8 +74,11 @@ struct Found<'a> {
     /// The greatest heap of a term.
     last: u64,
     differs: Option<Difference>,
-    /// Another offset at which all terms within the computed values agree.
+    /// Another offset at which all terms agree that can be compared.
     offset: Option<i64>,
+    /// Whether each n is one more than the n before it.
+    #[serde(skip)]
+    is_consecutive: bool,
 }
 
 /// A term that is not the value.
@@ -82,7 +87,7 @@ struct Difference {
     line: usize,
     n: u64,
     stated: u64,
-    computed: u16,
+    computed: u64,
 }
 
 pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
@@ -96,12 +101,13 @@ pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
         Source::Directory(dir) => {
             let view = open(&dir, args.verify, quiet)?;
             let tally = Tally::of(&terms, args.offset, &view).map_err(|error| advice::of_run(error, &dir))?;
-            (view.rule.clone(), tally, tally.other_offset(&terms, args.offset, &view)?)
+            (view.rule.clone(), tally, tally.differs.and_then(|_| other_offset(&terms, args.offset, &view)))
         }
+        Source::Game(rule) if rule.is_nim() => (rule, Tally::of_nim(&terms, args.offset), None),
         Source::Game(rule) => {
             let values = of_game(&rule, heaps.end, quiet)?;
             let tally = Tally::of(&terms, args.offset, &*values)?;
-            (rule, tally, tally.other_offset(&terms, args.offset, &*values)?)
+            (rule, tally, tally.differs.and_then(|_| other_offset(&terms, args.offset, &*values)))
         }
     };
     let found = Found {
@@ -112,6 +118,7 @@ pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
         last: heaps.end - 1,
         differs: tally.differs,
         offset,
+        is_consecutive: terms.windows(2).all(|pair| pair[0].index.checked_add(1) == Some(pair[1].index)),
     };
     output::print(|out| {
         if args.json {
@@ -161,43 +168,68 @@ impl Tally {
     fn of(terms: &[Term], offset: i64, values: &dyn Sequence) -> grundy::Result<Tally> {
         let mut tally = Tally::default();
         let mut computed = Vec::new();
-        let successive = terms.chunk_by(|one, next| one.index.checked_add(1) == Some(next.index));
-        for piece in successive.flat_map(|terms| terms.chunks(PIECE)) {
+        for piece in pieces(terms) {
             let from = u64::try_from(heap(&piece[0], offset)).unwrap_or(u64::MAX);
             computed.resize(piece.len(), 0);
             values.read(from, &mut computed)?;
             for ((n, term), &value) in (from..).zip(piece).zip(&computed) {
-                if term.value == u64::from(value) {
-                    tally.agree += 1;
-                } else {
-                    let Term { line, value: stated, .. } = *term;
-                    tally.differs.get_or_insert(Difference { line, n, stated, computed: value });
-                }
+                tally.add(term, n, value.into());
             }
         }
         Ok(tally)
     }
 
-    /// If a term differs, the offset nearest to the given one at which none of the terms that the values contain does.
-    ///
-    /// # Errors
-    /// The errors of reading the values.
-    fn other_offset(self, terms: &[Term], offset: i64, values: &dyn Sequence) -> Result<Option<i64>> {
-        if self.differs.is_none() {
-            return Ok(None);
+    /// Compares all terms with the values of nim, G(n) = n.
+    fn of_nim(terms: &[Term], offset: i64) -> Tally {
+        let mut tally = Tally::default();
+        for term in terms {
+            let n = u64::try_from(heap(term, offset)).unwrap_or(u64::MAX);
+            tally.add(term, n, n);
         }
-        let near = (1..=TRIED).flat_map(|size| [size, -size]).filter_map(|shift| offset.checked_add(shift));
-        for other in near {
-            let n = |term: &Term| u64::try_from(heap(term, other)).ok();
-            let is_contained = |term: &&Term| n(term).is_some_and(|n| values.require(n, n + 1).is_ok());
-            let contained: Vec<Term> = terms.iter().filter(is_contained).copied().collect();
-            let tally = Tally::of(&contained, other, values)?;
-            if tally.differs.is_none() && tally.agree >= ENOUGH {
-                return Ok(Some(other));
-            }
-        }
-        Ok(None)
+        tally
     }
+
+    fn add(&mut self, term: &Term, n: u64, computed: u64) {
+        let Term { line, value: stated, .. } = *term;
+        if stated == computed {
+            self.agree += 1;
+        } else {
+            self.differs.get_or_insert(Difference { line, n, stated, computed });
+        }
+    }
+}
+
+/// The terms in pieces of successive indices.
+fn pieces(terms: &[Term]) -> impl Iterator<Item = &[Term]> {
+    let successive = terms.chunk_by(|one, next| one.index.checked_add(1) == Some(next.index));
+    successive.flat_map(|terms| terms.chunks(PIECE))
+}
+
+/// The offset nearest to the given one at which the terms agree with the values, among those at most [`TRIED`] away.
+fn other_offset(terms: &[Term], offset: i64, values: &dyn Sequence) -> Option<i64> {
+    let near = (1..=TRIED).flat_map(|size| [size, -size]).filter_map(|shift| offset.checked_add(shift));
+    near.into_iter().find(|&other| agrees(terms, other, values))
+}
+
+/// Whether no heap is negative at an offset, and all terms that can be compared, at least [`ENOUGH`], agree. Ignores
+/// terms beyond the values, and pieces that cannot be read.
+fn agrees(terms: &[Term], offset: i64, values: &dyn Sequence) -> bool {
+    let mut compared = 0;
+    let mut computed = Vec::new();
+    for piece in pieces(terms) {
+        let Ok(from) = u64::try_from(heap(&piece[0], offset)) else { return false };
+        let there = usize::try_from(values.len().saturating_sub(from)).unwrap_or(usize::MAX);
+        let piece = &piece[..piece.len().min(there)];
+        computed.resize(piece.len(), 0);
+        if values.read(from, &mut computed).is_err() {
+            continue;
+        }
+        if piece.iter().zip(&computed).any(|(term, &value)| term.value != u64::from(value)) {
+            return false;
+        }
+        compared += piece.len();
+    }
+    compared >= ENOUGH
 }
 
 impl Found<'_> {
@@ -205,7 +237,7 @@ impl Found<'_> {
         let (file, game, count) = (printable(called(path)), self.game, HumanCount(self.count));
         let [first, last] = [self.first, self.last].map(HumanCount);
         let Some(Difference { line, n, stated, computed }) = self.differs else {
-            let gaps = if self.last - self.first + 1 == self.count { "" } else { ", not one for each n" };
+            let gaps = if self.is_consecutive { "" } else { "; its n are not consecutive" };
             let values = counted(self.count, "values");
             return format!("{file} agrees with {game}: {values}, from n = {first} to {last}{gaps}\n");
         };
@@ -215,7 +247,7 @@ impl Found<'_> {
              {computed}, not {stated}"
         );
         if let Some(offset) = self.offset {
-            text += &format!("; with --offset {offset} all computed values agree");
+            text += &format!("; with --offset {offset}, all values that can be compared agree");
         }
         text + "\n"
     }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use grundy::Rule;
 use grundy::theory::catalogue::{self, Equivalent, Knowledge, PeriodFact, Sourced, SpaceFact};
 use grundy::theory::definition;
+use grundy::theory::oeis::OeisSequence;
 use grundy::theory::standard_form::StandardForm;
 use grundy::theory::words::moves_in_words;
 use indicatif::HumanCount;
@@ -24,11 +25,12 @@ const SHOWN: usize = 20;
                         searches the period of any game, and proves it.\n\n\
                         JSON keys: game aliases about moves values standard_form shift equivalent mask position \
                         last_rare space_source period preperiod searched period_source computed \
-                        computed_source. G(n) = H(n - shift), where H is the sequence of the game 'standard_form'; \
+                        computed_source oeis. G(n) = H(n - shift), where H is the sequence of the game 'standard_form'; \
                         'equivalent' lists the known games with the same standard form, each with its shift. 'mask' \
                         is 0 if no sparse space is known. 'searched' is the number of first values in which this \
                         program found no period, 'computed' the number of values of the longest published \
-                        computation, null if it is not larger. What is unknown is null.")]
+                        computation, null if it is not larger. 'oeis' has the keys sequence and shift: a(k) = G(k + shift). \
+                        What is unknown is null.")]
 pub(crate) struct Args {
     /// Game to describe.
     #[arg(value_parser = advice::rule)]
@@ -84,6 +86,7 @@ fn object(facts: &Facts<'_>) -> serde_json::Value {
         "searched": searched,
         "period_source": facts.known.period.as_ref().map(|period| &period.source),
         "computed": facts.known.computed.as_ref().map(|computed| computed.fact),
+        "oeis": facts.known.oeis.map(|OeisSequence { number, shift }| json!({ "sequence": number, "shift": shift })),
         "computed_source": facts.known.computed.as_ref().map(|computed| &computed.source),
     })
 }
@@ -105,6 +108,7 @@ fn text(facts: &Facts<'_>) -> String {
         lines.push(("standard form", standard_form(form)));
         lines.extend(same_sequence(facts, form));
     }
+    lines.extend(facts.known.oeis.map(|sequence| ("OEIS", oeis(sequence))));
     lines.push(("sparse space", sparse_space(facts.known.space.as_ref())));
     lines.push(("period", period(facts)));
     lines.iter().map(|(label, text)| paragraph(label, text)).collect()
@@ -137,6 +141,15 @@ fn same_sequence(facts: &Facts<'_>, form: &StandardForm) -> Vec<(&'static str, S
     let lines = others.chunk_by(|a, b| a.shift == b.shift).map(|group| ("", line(group)));
     let reason = "by the theorem on shifts (first cousins; Winning Ways, chapter 4) and redundant removals:";
     [("equal games", reason.to_owned())].into_iter().chain(lines).collect()
+}
+
+/// The sequence of the OEIS, and how its index and the heap differ.
+fn oeis(OeisSequence { number, shift }: OeisSequence) -> String {
+    match shift {
+        0 => format!("{number}: a(n) = G(n)"),
+        1.. => format!("{number}: a(n) = G(n + {shift})"),
+        _ => format!("{number}: a(n) = G(n - {})", shift.unsigned_abs()),
+    }
 }
 
 fn sparse_space(space: Option<&Sourced<SpaceFact>>) -> String {

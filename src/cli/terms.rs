@@ -5,7 +5,7 @@ use anyhow::{Result, anyhow};
 use grundy::Error;
 use std::path::Path;
 
-/// Maximum length of a file of terms, in bytes: some 20 million lines.
+/// Maximum length of a file of terms, in bytes.
 const MAX_BYTES: u64 = 1 << 28;
 
 /// A term of a published sequence.
@@ -13,9 +13,9 @@ const MAX_BYTES: u64 = 1 << 28;
 pub(super) struct Term {
     /// Line of the file, counted from 1.
     pub(super) line: usize,
-    /// The index in the file, which the author may count from another number than the heap of 0.
+    /// The index in the file. The author may number the heaps from another number than 0.
     pub(super) index: i64,
-    /// The value, of any size.
+    /// The value, which may exceed those that this program stores.
     pub(super) value: u64,
 }
 
@@ -57,7 +57,9 @@ fn pairs(text: &str) -> Result<Vec<Term>, Refusal> {
             [] => {}
             ["n", "value"] if terms.is_empty() => {}
             [index, value] => {
-                let index = index.parse().map_err(|_| (line, format!("'{index}' is no index (a whole number)")))?;
+                let index = index
+                    .parse()
+                    .map_err(|_| (line, format!("'{index}' is no index, a whole number from -2^63 to 2^63 - 1")))?;
                 terms.push(Term { line, index, value: value_of(line, value)? });
             }
             _ => return Err((line, "expected 'n value'; for a file of values alone, give --from N".into())),
@@ -68,18 +70,18 @@ fn pairs(text: &str) -> Result<Vec<Term>, Refusal> {
 
 fn list(text: &str, from: i64) -> Result<Vec<Term>, Refusal> {
     let mut terms = Vec::new();
-    let mut index = from;
+    let mut indices = from..=i64::MAX;
     for (line, words) in lines(text) {
         for word in words {
+            let index = indices.next().ok_or_else(|| (line, "the index exceeds 2^63 - 1".to_owned()))?;
             terms.push(Term { line, index, value: value_of(line, word)? });
-            index = index.checked_add(1).ok_or_else(|| (line, "the index exceeds 2^63 - 1".to_owned()))?;
         }
     }
     Ok(terms)
 }
 
 fn value_of(line: usize, word: &str) -> Result<u64, Refusal> {
-    word.parse().map_err(|_| (line, format!("'{word}' is no nim-value (a whole number, 0 or greater)")))
+    word.parse().map_err(|_| (line, format!("'{word}' is no value, a whole number from 0 to 2^64 - 1")))
 }
 
 #[cfg(test)]
@@ -105,13 +107,14 @@ mod tests {
             ("7\n", 1, "--from"),
             ("0 0\nn value\n", 2, "'n' is no index"),
             ("1.5 0\n", 1, "'1.5' is no index"),
-            ("1 -1\n", 1, "'-1' is no nim-value"),
+            ("1 -1\n", 1, "'-1' is no value"),
             ("9223372036854775808 0\n", 1, "no index"),
         ] {
             let (found, why) = pairs(text).unwrap_err();
             assert!(found == line && why.contains(what), "{text}: {found}: {why}");
         }
         assert_eq!(list("0 x", 0).unwrap_err().0, 1);
+        assert_eq!(plain(list("0", i64::MAX)), [(1, i64::MAX, 0)]);
         assert!(list("0 0", i64::MAX).unwrap_err().1.contains("2^63 - 1"));
     }
 }

@@ -191,10 +191,10 @@ pub enum UnitsReason {
         /// Number of values of the plan.
         count: u64,
     },
-    /// Another process has written to the file of the unit, because the file system does not keep locks between them.
-    #[error("another process has written to this file ({why})")]
+    /// Another process works on the same unit, because the file system does not keep locks between them.
+    #[error("another process works on the same unit ({why})")]
     NotAlone {
-        /// Why the file is no result.
+        /// What shows it: why the file is no result, or the result that exists.
         why: String,
     },
     /// The run has discarded values, which no unit could check.

@@ -61,7 +61,7 @@ impl Rehash<'_> {
             }
             let chain_before = chain.clone();
             let counted_before = counted;
-            // Later escapes do not matter: an altered one would misdirect the search for an earlier one.
+            // Without later escapes: an altered one would mislead the binary search for an earlier one.
             let extent = Extent { values: point.count, escapes: point.escapes };
             let Some(first) = self.table.published().first(extent) else {
                 return Ok(Some(VerifiedTable { chain, counted, good }));

@@ -79,16 +79,16 @@ impl Damaged<'_> {
         let (altered_values, altered_escapes) = table.altered(&stored)?;
         let what = match (altered_values.is_empty(), altered_escapes.is_empty()) {
             (true, true) => return Ok(false),
-            (false, true) => "the values",
-            (true, false) => "the escapes of the values",
-            (false, false) => "the values and the escapes of",
+            (false, true) => "values",
+            (true, false) => "escapes",
+            (false, false) => "values and escapes",
         };
         for name in table.quarantine(self.last.sequence, altered_values, altered_escapes)? {
             context.observer.warn(&format!("the damaged bytes are kept in {name}"));
         }
         table.restore(&stored)?;
         context.observer.warn(&format!(
-            "{what} {from}..{to} did not have the digest that the journal states; they were recomputed and restored, and the digest now matches"
+            "{what} of {from}..{to} were altered; they were recomputed and restored, and now agree with the journal"
         ));
         Ok(true)
     }

@@ -336,11 +336,11 @@ impl<'c, 'a> Recovery<'c, 'a> {
     /// Returns the error of a refused run: values or escapes up to `next` disagree with the journal.
     fn refusal(&self, table: &Table, next: u64) -> Error {
         let count = self.remaining();
-        Error::Damage {
-            path: table.path().into(),
-            offset: HEADER + count * self.last.width.bytes(),
-            damage: Damage::Digest { from: count, to: next, repair_failed: true },
-        }
+        let (path, offset) = match table.check_escapes() {
+            Err(Error::Damage { path, offset, .. }) => (path, offset),
+            _ => (table.path().into(), HEADER + count * self.last.width.bytes()),
+        };
+        Error::Damage { path, offset, damage: Damage::Digest { from: count, to: next, repair_failed: true } }
     }
 
     /// Goes back to the last remaining point, quarantines the units of `disagreement`, and records the rollback before

@@ -250,7 +250,8 @@ impl Table {
         Stored { values: from..from + values.len() as u64, escapes, bytes, entries }
     }
 
-    /// Returns the units that the files hold otherwise: all values, or none, and all escapes, or none.
+    /// Compares the files with these units. Returns the range of the values if a byte of theirs differs, else an empty
+    /// range, and the same for the escapes.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -266,14 +267,17 @@ impl Table {
         Ok((altered(values, of_values), altered(escapes, of_escapes)))
     }
 
-    /// Rewrites committed units that were altered on the disk, durably.
+    /// Rewrites the values, and the escapes, of which [`Table::altered`] returns that they differ, durably.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn restore(&self, stored: &Stored) -> Result<()> {
-        self.reader.values.write(&stored.bytes, stored.values.start)?;
-        if let Some(column) = &self.reader.escapes {
-            column.write(&stored.entries, stored.escapes.start)?;
+        let (values, escapes) = self.altered(stored)?;
+        if !values.is_empty() {
+            self.reader.values.write(&stored.bytes, values.start)?;
+        }
+        if let Some(column) = self.reader.escapes.as_ref().filter(|_| !escapes.is_empty()) {
+            column.write(&stored.entries, escapes.start)?;
         }
         self.sync()
     }

@@ -1,5 +1,5 @@
 //! What is known of a game: the games with the same sequence, its period or how far it was searched for one, how many
-//! values are computed, and a sparse space, each with its source.
+//! values are computed, and a sparse space, each with its source; and the sequence of the OEIS with its values.
 //!
 //! The facts come from [`NAMED_GAMES`] and from these files, which are part of the program:
 //!
@@ -17,6 +17,7 @@
 use super::definition;
 use super::names::NAMED_GAMES;
 use super::nimber::index;
+use super::oeis::{self, OeisSequence};
 use super::rule::Rule;
 use super::sparse_space::SparseSpace;
 use super::standard_form::StandardForm;
@@ -86,6 +87,8 @@ pub struct Knowledge {
     pub computed: Option<Sourced<u64>>,
     /// The sparse space.
     pub space: Option<Sourced<SpaceFact>>,
+    /// The sequence of the OEIS that has the values of the game.
+    pub oeis: Option<OeisSequence>,
 }
 
 /// Returns what is known of a game.
@@ -115,7 +118,8 @@ pub fn known(rule: &Rule) -> Knowledge {
     let searched_values = searched.as_ref().map_or(0, |searched| values_searched(&searched.fact));
     let computed = computed.filter(|computed| computed.fact > searched_values);
     let space = relatives.iter().find_map(|relative| relative.space(rule));
-    Knowledge { period: periodic.or(searched), computed, space, equivalents, form }
+    let oeis = relatives.iter().find_map(Relative::oeis);
+    Knowledge { period: periodic.or(searched), computed, space, oeis, equivalents, form }
 }
 
 /// The octal games of up to three digits, and the named games, with this standard form, ascending in shift.
@@ -198,6 +202,15 @@ impl Relative<'_> {
         let space = SparseSpace::new(rule, mask, position)?;
         let last_rare = last_rare.map(|last| self.moved(last));
         Some(Sourced { fact: SpaceFact { space, last_rare }, source: self.of(source) })
+    }
+
+    /// The sequence of the OEIS for the game in question, if one is listed for this game.
+    fn oeis(&self) -> Option<OeisSequence> {
+        let OeisSequence { number, shift } = oeis::of(self.rule.name())?;
+        Some(OeisSequence {
+            number,
+            shift: shift.checked_add_unsigned(self.shifts.0)?.checked_sub_unsigned(self.shifts.1)?,
+        })
     }
 
     /// The position of the game in question that corresponds to a position of this game.
@@ -341,6 +354,26 @@ mod tests {
         assert_eq!((computed("0.04"), computed("0.77")), (None, None));
         assert_eq!((computed("0.6"), computed("0.606")), (Some(1 << 47), Some(1 << 29)));
         assert_eq!(known(&rule("grundy:d=2")).period, None);
+    }
+
+    /// a(k) = G(k + shift): A002187 is the sequence of Dawson's Chess, .137, which is that of .07 one position earlier.
+    #[test]
+    fn sequences_of_the_oeis_are_those_of_equivalent_games() {
+        let of = |code: &str| known(&rule(code)).oeis.map(|OeisSequence { number, shift }| (number, shift));
+        let expected =
+            [("grundy", Some(("A002188", 0))), ("0.137", Some(("A002187", 0))), ("0.07", Some(("A002187", 1)))];
+        for (code, expected) in expected.into_iter().chain([("0.6", Some(("A071433", 1))), ("grundy:d=2", None)]) {
+            assert_eq!(of(code), expected, "{code}");
+        }
+        for code in ["0.07", "0.4", "0.004", "4.004", "0.04", "0.771"] {
+            let (number, shift) = of(code).unwrap();
+            let listed = rule(oeis::game_of(number).unwrap());
+            let (values, others) =
+                (definition::values(&rule(code), 60).unwrap(), definition::values(&listed, 60).unwrap());
+            let listed_shift = oeis::of(listed.name()).unwrap().shift;
+            let at = |values: &[u16], k: i64, shift: i64| values[usize::try_from(k + shift).unwrap()];
+            assert!((1..50).all(|k| at(&values, k, shift) == at(&others, k, listed_shift)), "{code}");
+        }
     }
 
     /// Every line of `octal-runs.jsonl` is read, and outweighs the shorter examination of the survey.

@@ -7,6 +7,7 @@ pub mod definition;
 mod game_code;
 pub mod names;
 pub mod nimber;
+pub mod oeis;
 mod parsing;
 pub(crate) mod random;
 pub mod rule;

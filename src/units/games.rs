@@ -40,8 +40,8 @@ pub(super) fn write(dir: &Dir, plan: &str, units: &[Unit]) {
     let _ = dir.write_whole(NAME, text.as_bytes());
 }
 
-/// Returns the unit of this name with what it computes, if a directory has a list that states the games, and whose plan
-/// has this file.
+/// Returns the unit of this name with what it computes, if the directory has a list of the games, and the list belongs
+/// to the plan with these bytes.
 pub(super) fn find(dir: &Dir, plan: &[u8], name: &str) -> Option<(Unit, Work)> {
     let bytes = dir.read_at_most(NAME, MAX_BYTES).ok()?;
     let text = std::str::from_utf8(&bytes).ok()?.strip_prefix(&head(plan))?;

@@ -40,7 +40,7 @@ impl CheckedRun {
         let view = open_consistent(dir)?;
         view.contents.require_no_torn_tail(dir)?;
         let last = &view.contents.last;
-        let summary = DiscardSummary::read(dir, last)?;
+        let summary = view.discard_summary()?;
         let discarded = summary.as_ref().map(DiscardSummary::known).unwrap_or_default();
         let space = space_of(&view.rule, last);
         let stats = SequenceStats::of(&view, space, &discarded)?;

@@ -56,7 +56,7 @@ fn digest_of(
         }
     }
     view.table.check_escapes()?;
-    let summary = DiscardSummary::read(dir, &view.contents.last)?;
+    let summary = view.discard_summary()?;
     if let (None, Some(summary)) = (&range, &summary) {
         return digest_of_retained(view, summary, go_on);
     }

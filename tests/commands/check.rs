@@ -26,7 +26,11 @@ fn correct_files_of_every_form_agree() {
     assert!(home.well("check kayles list --from 0").contains("12 values, from n = 0 to 11"));
     assert!(home.well("check kayles list --from -1 --offset -1").contains("12 values, from n = 0 to 11"));
     std::fs::write(home.path("csv"), "n,value\n11,6\n0,0\n1000000000000,1\n").unwrap();
-    assert!(home.well("check kayles csv").contains("3 values, from n = 0 to 1,000,000,000,000, not one for each n"));
+    assert!(home.well("check kayles csv").contains("3 values, from n = 0 to 1,000,000,000,000; its n are not"));
+    std::fs::write(home.path("twice"), "0 0\n1 1\n1 1\n3 3\n").unwrap();
+    assert!(home.well("check kayles twice").ends_with("4 values, from n = 0 to 3; its n are not consecutive\n"));
+    std::fs::write(home.path("nim"), "65535 65535\n65536 65536\n70000 70000\n").unwrap();
+    assert!(home.well("check nim nim").contains("3 values"));
     for format in ["bfile", "csv"] {
         home.well(&format!("export .6 --format {format} --comment -o export"));
         assert!(home.well("check .6 export").contains("10,001 values"));
@@ -59,11 +63,16 @@ fn file_with_another_offset_is_recognized() {
     let home = Home::new();
     std::fs::write(home.path("b.txt"), bfile("grundy", 500, 2)).unwrap();
     let (status, stdout, _) = home.reply("check grundy b.txt");
-    assert!(status == 3 && stdout.contains("with --offset 2 all computed values agree"), "{stdout}");
+    assert!(status == 3 && stdout.contains("with --offset 2, all values that can be compared agree"), "{stdout}");
     assert!(home.well("check grundy b.txt --offset 2").contains("500 values, from n = 0 to 499"));
-    std::fs::write(home.path("b.txt"), bfile("grundy", 500, 2).replace("\n400 ", "\n400 1")).unwrap();
-    let (status, stdout, _) = home.reply("check grundy b.txt");
-    assert!(status == 3 && !stdout.contains("--offset"), "{stdout}");
+    // A wrong value, an offset 10 away, too few values, and an offset at which heaps are negative.
+    let wrong = bfile("grundy", 500, 2).replace("\n400 ", "\n400 1");
+    let negative = format!("0 9\n1 9\n{}", bfile("grundy", 500, 2));
+    for file in [wrong, bfile("grundy", 500, 10), bfile("grundy", 9, 2), negative] {
+        std::fs::write(home.path("b.txt"), &file).unwrap();
+        let (status, stdout, _) = home.reply("check grundy b.txt");
+        assert!(status == 3 && !stdout.contains("--offset"), "{stdout}");
+    }
 }
 
 #[test]
@@ -80,4 +89,11 @@ fn files_without_an_answer_are_refused() {
     home.fails(1, "check kayles list", &["list, line 1", "--from"]);
     home.fails(1, "check kayles list --from -1", &["list, line 1", "n = -1", "--offset"]);
     home.fails(1, "check kayles missing", &["missing"]);
+    std::fs::write(home.path("large"), "0 18446744073709551616\n").unwrap();
+    home.fails(1, "check kayles large", &["large, line 1", "2^64 - 1"]);
+    home.fails(2, "check kayles list --from 9223372036854775808", &["--from", "2^63"]);
+    let mut table = std::fs::read(home.path("run/values.npy")).unwrap();
+    *table.last_mut().unwrap() ^= 1;
+    std::fs::write(home.path("run/values.npy"), table).unwrap();
+    home.fails(3, "check run list --from 0 --verify", &["values.npy", "digest"]);
 }

@@ -104,6 +104,8 @@ fn an_unknown_name_is_refused_with_the_names_that_resemble_it() {
         ("grundy:2", &["grundy:d=2"]),
         ("grundy2", &["grundy:d=2"]),
         ("grundy-d2", &["grundy:d=2"]),
+        ("a071441", &["0.004"]),
+        ("A000001", &[]),
         ("xyzzy", &[]),
         ("x", &[]),
         ("\u{e8}", &[]),
