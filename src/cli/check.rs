@@ -11,6 +11,7 @@ use anyhow::Result;
 use grundy::Error;
 use grundy::theory::definition::Sequence;
 use indicatif::HumanCount;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,8 +19,11 @@ use std::process::ExitCode;
 /// Maximum difference between the offset of the user and an offset that is tried when values differ.
 const TRIED: i64 = 9;
 
-/// Minimum number of terms that must agree at another offset before it is named.
+/// Minimum number of heaps whose terms must agree at another offset before it is named.
 const ENOUGH: usize = 10;
+
+/// Number of values of a game up to which some more are computed to try other offsets.
+const SHORT: u64 = 1 << 16;
 
 /// Number of values that are read at once.
 const PIECE: usize = 1 << 16;
@@ -37,8 +41,8 @@ const PIECE: usize = 1 << 16;
                         JSON keys: game count agree first last differs offset; 'count' is the number of terms in the \
                         file, 'agree' the number of terms that are equal to the computed values, 'first' and 'last' \
                         are the least and the greatest heap; 'differs' is null, or the first difference in the file, \
-                        with the keys line n stated computed; 'offset' is null, or another offset at which all terms \
-                        agree that can be compared, at least 10.")]
+                        with the keys line n stated computed; 'offset' is null, or another offset at which the terms \
+                        of at least 10 heaps can be compared, and all of these agree.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
@@ -74,7 +78,7 @@ struct Found<'a> {
     /// The greatest heap of a term.
     last: u64,
     differs: Option<Difference>,
-    /// Another offset at which all terms agree that can be compared.
+    /// Another offset at which all terms agree, as far as they can be compared.
     offset: Option<i64>,
     /// Whether each n is one more than the n before it.
     #[serde(skip)]
@@ -103,10 +107,17 @@ pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
             let tally = Tally::of(&terms, args.offset, &view).map_err(|error| advice::of_run(error, &dir))?;
             (view.rule.clone(), tally, tally.differs.and_then(|_| other_offset(&terms, args.offset, &view)))
         }
-        Source::Game(rule) if rule.is_nim() => (rule, Tally::of_nim(&terms, args.offset), None),
+        Source::Game(rule) if rule.is_nim() => {
+            let tally = Tally::of_nim(&terms, args.offset);
+            (rule, tally, tally.differs.and_then(|_| other_offset_of_nim(&terms, args.offset)))
+        }
         Source::Game(rule) => {
             let values = of_game(&rule, heaps.end, quiet)?;
             let tally = Tally::of(&terms, args.offset, &*values)?;
+            // A short file has few terms left at an offset at which its last heaps are larger.
+            let more = tally.differs.filter(|_| heaps.end < SHORT);
+            let more = more.and_then(|_| of_game(&rule, heaps.end + TRIED.unsigned_abs(), true).ok());
+            let values = more.unwrap_or(values);
             (rule, tally, tally.differs.and_then(|_| other_offset(&terms, args.offset, &*values)))
         }
     };
@@ -211,25 +222,34 @@ fn other_offset(terms: &[Term], offset: i64, values: &dyn Sequence) -> Option<i6
     near.into_iter().find(|&other| agrees(terms, other, values))
 }
 
-/// Whether no heap is negative at an offset, and all terms that can be compared, at least [`ENOUGH`], agree. Ignores
-/// terms beyond the values, and pieces that cannot be read.
+/// [`other_offset`] for nim, G(n) = n.
+fn other_offset_of_nim(terms: &[Term], offset: i64) -> Option<i64> {
+    let shift = |term: &Term| i128::from(term.index) - i128::from(term.value);
+    let other = i64::try_from(shift(&terms[0])).ok().filter(|other| other.abs_diff(offset) <= TRIED.unsigned_abs())?;
+    let heaps: HashSet<u64> = terms.iter().map(|term| term.value).collect();
+    let is_offset = heaps.len() >= ENOUGH && terms.iter().all(|term| shift(term) == i128::from(other));
+    is_offset.then_some(other)
+}
+
+/// Whether no heap is negative at an offset, at least [`ENOUGH`] heaps have a term that can be compared, and all these
+/// terms agree. Ignores terms beyond the values. Returns false if some of the others cannot be read.
 fn agrees(terms: &[Term], offset: i64, values: &dyn Sequence) -> bool {
-    let mut compared = 0;
+    let mut compared = HashSet::new();
     let mut computed = Vec::new();
     for piece in pieces(terms) {
         let Ok(from) = u64::try_from(heap(&piece[0], offset)) else { return false };
         let there = usize::try_from(values.len().saturating_sub(from)).unwrap_or(usize::MAX);
         let piece = &piece[..piece.len().min(there)];
         computed.resize(piece.len(), 0);
-        if values.read(from, &mut computed).is_err() {
-            continue;
-        }
-        if piece.iter().zip(&computed).any(|(term, &value)| term.value != u64::from(value)) {
+        let is_read = values.read(from, &mut computed).is_ok();
+        if !is_read || piece.iter().zip(&computed).any(|(term, &value)| term.value != u64::from(value)) {
             return false;
         }
-        compared += piece.len();
+        if compared.len() < ENOUGH {
+            compared.extend(piece.iter().take(ENOUGH).map(|term| term.index));
+        }
     }
-    compared >= ENOUGH
+    compared.len() >= ENOUGH
 }
 
 impl Found<'_> {

@@ -147,8 +147,11 @@ fn same_sequence(facts: &Facts<'_>, form: &StandardForm) -> Vec<(&'static str, S
 fn oeis(OeisSequence { number, shift }: OeisSequence) -> String {
     match shift {
         0 => format!("{number}: a(n) = G(n)"),
-        1.. => format!("{number}: a(n) = G(n + {shift})"),
-        _ => format!("{number}: a(n) = G(n - {})", shift.unsigned_abs()),
+        1.. => format!("{number}: a(n) = G(n + {shift}), with 'check' and 'export': --offset -{shift}"),
+        _ => {
+            let size = shift.unsigned_abs();
+            format!("{number}: a(n) = G(n - {size}), with 'check' and 'export': --offset {size}")
+        }
     }
 }
 

@@ -191,7 +191,7 @@ pub enum UnitsReason {
         /// Number of values of the plan.
         count: u64,
     },
-    /// Another process works on the same unit, because the file system does not keep locks between them.
+    /// Another process works on the same unit. The file system keeps no locks between them.
     #[error("another process works on the same unit ({why})")]
     NotAlone {
         /// What shows it: why the file is no result, or the result that exists.

@@ -83,10 +83,10 @@ impl Damaged<'_> {
             (true, false) => "escapes",
             (false, false) => "values and escapes",
         };
-        for name in table.quarantine(self.last.sequence, altered_values, altered_escapes)? {
+        for name in table.quarantine(self.last.sequence, altered_values.clone(), altered_escapes.clone())? {
             context.observer.warn(&format!("the damaged bytes are kept in {name}"));
         }
-        table.restore(&stored)?;
+        table.restore(&stored, (altered_values, altered_escapes))?;
         context.observer.warn(&format!(
             "{what} of {from}..{to} were altered; they were recomputed and restored, and now agree with the journal"
         ));

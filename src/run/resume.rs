@@ -336,7 +336,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
     /// Returns the error of a refused run: values or escapes up to `next` disagree with the journal.
     fn refusal(&self, table: &Table, next: u64) -> Error {
         let count = self.remaining();
-        let (path, offset) = match table.check_escapes() {
+        let escapes_of = |point: Option<&CommitPoint>| point.map_or(0, |point| point.escapes);
+        let refused = self.contents.points.iter().find(|point| point.count == next);
+        let (path, offset) = match table.check_some_escapes(escapes_of(self.points.last())..escapes_of(refused)) {
             Err(Error::Damage { path, offset, .. }) => (path, offset),
             _ => (table.path().into(), HEADER + count * self.last.width.bytes()),
         };

@@ -267,12 +267,11 @@ impl Table {
         Ok((altered(values, of_values), altered(escapes, of_escapes)))
     }
 
-    /// Rewrites the values, and the escapes, of which [`Table::altered`] returns that they differ, durably.
+    /// Rewrites what [`Table::altered`] has returned, durably.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn restore(&self, stored: &Stored) -> Result<()> {
-        let (values, escapes) = self.altered(stored)?;
+    pub(crate) fn restore(&self, stored: &Stored, (values, escapes): (Range<u64>, Range<u64>)) -> Result<()> {
         if !values.is_empty() {
             self.reader.values.write(&stored.bytes, values.start)?;
         }

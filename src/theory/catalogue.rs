@@ -87,7 +87,7 @@ pub struct Knowledge {
     pub computed: Option<Sourced<u64>>,
     /// The sparse space.
     pub space: Option<Sourced<SpaceFact>>,
-    /// The sequence of the OEIS that has the values of the game.
+    /// The sequence of the OEIS that has the values of the game, if it is listed ([`oeis`]).
     pub oeis: Option<OeisSequence>,
 }
 

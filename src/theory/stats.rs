@@ -42,7 +42,7 @@ impl SequenceStats {
         let hole = past.discarded();
         let see = |stats: &mut SequenceStats, from: u64, values: &[u16]| stats.see(space, from, values);
         let scan = |range| scan_in_parallel(past, range, see, SequenceStats::and);
-        // The last values come first: a run that limits its retained values discards the beginning of them soonest.
+        // The last values come first: a run that limits its retained values discards the first of them next.
         let tail = scan(hole.end..past.len())?;
         Ok(scan(0..hole.start)?.and(freed.clone()).and(tail))
     }

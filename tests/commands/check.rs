@@ -65,10 +65,20 @@ fn file_with_another_offset_is_recognized() {
     let (status, stdout, _) = home.reply("check grundy b.txt");
     assert!(status == 3 && stdout.contains("with --offset 2, all values that can be compared agree"), "{stdout}");
     assert!(home.well("check grundy b.txt --offset 2").contains("500 values, from n = 0 to 499"));
-    // A wrong value, an offset 10 away, too few values, and an offset at which heaps are negative.
+    // Twelve values, the last of which are beyond the greatest n of the file, and nim.
+    let values = definition::values(&"grundy".parse().unwrap(), 15).unwrap();
+    let list: Vec<String> = values[3..].iter().map(u16::to_string).collect();
+    std::fs::write(home.path("list"), list.join(", ")).unwrap();
+    let (status, stdout, _) = home.reply("check grundy list --from 0");
+    assert!(status == 3 && stdout.contains("--offset -3,"), "{stdout}");
+    std::fs::write(home.path("nim"), (0..20).map(|n| format!("{} {n}\n", n + 1)).collect::<String>()).unwrap();
+    let (status, stdout, _) = home.reply("check nim nim");
+    assert!(status == 3 && stdout.contains("--offset 1,"), "{stdout}");
+    // One value many times, a wrong value, an offset 10 away, too few values, and an offset at which heaps are
+    // negative.
     let wrong = bfile("grundy", 500, 2).replace("\n400 ", "\n400 1");
     let negative = format!("0 9\n1 9\n{}", bfile("grundy", 500, 2));
-    for file in [wrong, bfile("grundy", 500, 10), bfile("grundy", 9, 2), negative] {
+    for file in ["5 3\n".repeat(20), wrong, bfile("grundy", 500, 10), bfile("grundy", 9, 2), negative] {
         std::fs::write(home.path("b.txt"), &file).unwrap();
         let (status, stdout, _) = home.reply("check grundy b.txt");
         assert!(status == 3 && !stdout.contains("--offset"), "{stdout}");
