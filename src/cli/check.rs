@@ -22,10 +22,10 @@ const TRIED: i64 = 9;
 /// Minimum number of heaps whose terms must agree at another offset before it is named.
 const ENOUGH: usize = 10;
 
-/// Number of values of a game up to which some more are computed to try other offsets.
+/// Maximum number of values of a game for which [`TRIED`] more are computed, to try other offsets.
 const SHORT: u64 = 1 << 16;
 
-/// Number of values that are read at once.
+/// Maximum number of values that are read at once.
 const PIECE: usize = 1 << 16;
 
 /// Arguments of `grundy check`.
@@ -148,7 +148,7 @@ fn heap(term: &Term, offset: i64) -> i128 {
 /// The range from the least heap of all terms to the greatest.
 ///
 /// # Errors
-/// [`Error::Line`] at a term of a negative heap.
+/// [`Error::Line`] at a term whose heap is negative or above 2^63 - 2.
 fn heaps(path: &Path, terms: &[Term], offset: i64) -> Result<Range<u64>> {
     let (mut least, mut end) = (u64::MAX, 0);
     for term in terms {
@@ -218,8 +218,8 @@ fn pieces(terms: &[Term]) -> impl Iterator<Item = &[Term]> {
 
 /// The offset nearest to the given one at which the terms agree with the values, among those at most [`TRIED`] away.
 fn other_offset(terms: &[Term], offset: i64, values: &dyn Sequence) -> Option<i64> {
-    let near = (1..=TRIED).flat_map(|size| [size, -size]).filter_map(|shift| offset.checked_add(shift));
-    near.into_iter().find(|&other| agrees(terms, other, values))
+    let mut near = (1..=TRIED).flat_map(|size| [size, -size]).filter_map(|shift| offset.checked_add(shift));
+    near.find(|&other| agrees(terms, other, values))
 }
 
 /// [`other_offset`] for nim, G(n) = n.
@@ -240,6 +240,9 @@ fn agrees(terms: &[Term], offset: i64, values: &dyn Sequence) -> bool {
         let Ok(from) = u64::try_from(heap(&piece[0], offset)) else { return false };
         let there = usize::try_from(values.len().saturating_sub(from)).unwrap_or(usize::MAX);
         let piece = &piece[..piece.len().min(there)];
+        if piece.is_empty() {
+            continue;
+        }
         computed.resize(piece.len(), 0);
         let is_read = values.read(from, &mut computed).is_ok();
         if !is_read || piece.iter().zip(&computed).any(|(term, &value)| term.value != u64::from(value)) {

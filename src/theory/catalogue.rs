@@ -376,6 +376,17 @@ mod tests {
         }
     }
 
+    /// The lines of these b-files, whose digests are those of the published files, are numbered by the heap.
+    #[test]
+    fn sequences_with_known_b_files_are_listed() {
+        let table = include_str!("../../data/oeis-bfiles.csv");
+        for line in table.lines().filter(|line| !line.starts_with('#')).skip(1) {
+            let cells: Vec<&str> = line.split(',').collect();
+            let OeisSequence { number, shift } = known(&rule(cells[1])).oeis.unwrap();
+            assert_eq!((cells[0], shift), (&*format!("b{}.txt", &number[1..]), 0), "{line}");
+        }
+    }
+
     /// Every line of `octal-runs.jsonl` is read, and outweighs the shorter examination of the survey.
     #[test]
     fn long_runs_extend_the_survey() {

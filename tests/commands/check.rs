@@ -74,6 +74,11 @@ fn file_with_another_offset_is_recognized() {
     std::fs::write(home.path("nim"), (0..20).map(|n| format!("{} {n}\n", n + 1)).collect::<String>()).unwrap();
     let (status, stdout, _) = home.reply("check nim nim");
     assert!(status == 3 && stdout.contains("--offset 1,"), "{stdout}");
+    // A last value beyond those that are computed, after a gap.
+    std::fs::write(home.path("gap"), bfile("grundy", 70_000, -2).replace("\n-2 0\n-1 0\n", "\n") + "80000 1\n")
+        .unwrap();
+    let (status, stdout, _) = home.reply("check grundy gap");
+    assert!(status == 3 && stdout.contains("--offset -2,"), "{stdout}");
     // One value many times, a wrong value, an offset 10 away, too few values, and an offset at which heaps are
     // negative.
     let wrong = bfile("grundy", 500, 2).replace("\n400 ", "\n400 1");
