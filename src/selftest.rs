@@ -10,7 +10,9 @@
 
 use crate::checkpoint::journal;
 use crate::error::{Error, Result};
-use crate::kernel::{BitPlanes, KEEP, Kernel, LANES, NearJob, Probe, Probes, REPEATS_VALUES, Recurrence, Stage};
+use crate::kernel::{
+    BitPlanes, KEEP, Kernel, LANES, NearJob, Probe, Probes, RANGES, REPEATS_VALUES, Recurrence, Stage,
+};
 use crate::run::{Observer, Progress, Run};
 use crate::solver::{self, Method};
 use crate::table::Width;
@@ -196,6 +198,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
         let below: [u8; LANES] = std::array::from_fn(|_| random.byte());
         let wanted = random.byte() & 63;
         let split = random.below(at);
+        let range = RANGES[random.below(RANGES.len())];
         let jobs = |kernel: Kernel| {
             let mut planes = BitPlanes::new(codes);
             kernel.mark(&window, at, &list(&mark), &mut planes);
@@ -211,7 +214,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
                 &mut from_recurrence,
                 at,
                 at + LANES,
-                &Recurrence::new([&near[..], &far[..]].concat()),
+                &Recurrence::new([&near[..], &far[..]].concat(), range),
             );
             from_recurrence.truncate(end);
             let (a, b) = (&window[..split], &window[split..]);

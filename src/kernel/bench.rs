@@ -1,8 +1,8 @@
 //! Functions through which benchmarks call the jobs of a kernel. The types hide those of the jobs, which are private.
 
 use super::{
-    BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, PAGE_WORDS, PairTile, Probe, Probes, Recurrence, Stage,
-    TILE_PAIRS, WIDE_LANES,
+    BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, PAGE_WORDS, PairTile, Probe, Probes, RANGES, Recurrence,
+    Stage, TILE_PAIRS, WIDE_LANES,
 };
 
 /// Number of consecutive values that a kernel computes at once.
@@ -72,7 +72,10 @@ impl RecurrenceList {
     /// All lookups of a sequence, near and far.
     #[must_use]
     pub fn new(lookups: &[(usize, u8)]) -> RecurrenceList {
-        RecurrenceList(Recurrence::new(lookups.iter().map(|&(offset, code)| Probe::new(offset, code)).collect()))
+        RecurrenceList(Recurrence::new(
+            lookups.iter().map(|&(offset, code)| Probe::new(offset, code)).collect(),
+            RANGES[0],
+        ))
     }
 }
 

@@ -2,7 +2,6 @@
 //! in plain loops.
 
 use super::probes::FarProbes;
-use super::recurrence::RECURRENCE_CODES;
 use super::*;
 use crate::support::Random;
 use std::collections::HashSet;
@@ -324,8 +323,9 @@ fn every_kernel_rejects_lanes_that_are_reversed_or_outside() {
 #[test]
 fn every_kernel_keeps_the_contract_of_recurrence_for_any_range() {
     let (mut complete, mut stopped) = (0, 0);
-    for seed in 0..1000 {
+    for seed in 0..2000 {
         let random = &mut Random::seeded(seed);
+        let range = RANGES[random.index(RANGES.len())];
         let room = [1, 100, 3000][random.index(3)];
         let at = LANES + random.index(room);
         let to = at + [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 300][random.index(16)];
@@ -338,20 +338,20 @@ fn every_kernel_keeps_the_contract_of_recurrence_for_any_range() {
             let count = [0, 1, 2, 7, 30][random.index(5)];
             probes.extend_from_slice(random.probes(count, nearest..end.clamp(nearest + 1, at + 1), spread).list());
         }
-        // Sometimes one n sees all codes below RECURRENCE_CODES but one, or all.
+        // Sometimes one n sees all codes below the range but one, or all.
         if random.index(3) == 0 {
             let place = nearest + random.index(at + 1 - nearest);
-            let missing = random.index(40) as u8;
-            let codes = (0..RECURRENCE_CODES).filter(|&code| code != missing);
+            let missing = random.index(usize::from(range) + 8) as u8;
+            let codes = (0..range).filter(|&code| code != missing);
             probes.extend(codes.map(|code| Probe::new(place, code)));
         }
         let mut expected = window.clone();
         let open = |window: &[u8], n: usize| {
-            (0..RECURRENCE_CODES).find(|&code| probes.iter().all(|p| window[n - p.offset] ^ p.code() != code))
+            (0..range).find(|&code| probes.iter().all(|p| window[n - p.offset] ^ p.code() != code))
         };
         let end = (at..to).find(|&n| open(&expected, n).map(|code| expected[n] = code).is_none()).unwrap_or(to);
         (complete, stopped) = (complete + usize::from(end == to), stopped + usize::from(end < to));
-        let recurrence = Recurrence::new(probes.clone());
+        let recurrence = Recurrence::new(probes.clone(), range);
         for kernel in Kernel::available() {
             let mut found = window.clone();
             assert_eq!(kernel.recurrence(&mut found, at, to, &recurrence), end, "{kernel}, seed {seed}");
@@ -373,7 +373,7 @@ fn every_kernel_rejects_a_recurrence_outside_the_window() {
             (1, 100, 165, positions),
             (1, usize::MAX, usize::MAX, positions),
         ] {
-            let recurrence = &Recurrence::new(vec![Probe::new(offset, 0)]);
+            let recurrence = &Recurrence::new(vec![Probe::new(offset, 0)], RANGES[0]);
             let job = move || {
                 kernel.recurrence(&mut [0; 164], at, to, recurrence);
             };

@@ -163,8 +163,8 @@ impl Kernel {
         )
     }
 
-    /// Fills `window[n]` for `at <= n < to`, in ascending order, with the least code below
-    /// [`RECURRENCE_CODES`](recurrence::RECURRENCE_CODES) that no probe hits. Stops at the first `n` that has none.
+    /// Fills `window[n]` for `at <= n < to`, in ascending order, with the least code below the range
+    /// of `recurrence` that no probe hits. Stops at the first `n` that has none.
     /// Returns that `n`, or `to`, and writes nothing from there on.
     ///
     /// # Panics

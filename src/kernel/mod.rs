@@ -43,7 +43,7 @@ pub(crate) use jobs::{MAX_CLEARED_CODES, NearJob, REPEATS_VALUES};
 pub(crate) use pair_tile::{PAGE_WORDS, Page, PairTile, TILE_PAIRS};
 pub(crate) use planes::{BEYOND, BitPlanes, CANDIDATES, CODES, KEEP, LANES, Lanes, MOST_CODES, NONE, Stage};
 pub(crate) use probes::{Probe, Probes};
-pub(crate) use recurrence::Recurrence;
+pub(crate) use recurrence::{RANGES, Recurrence};
 use std::fmt;
 use std::str::FromStr;
 pub(crate) use value_set::ValueSet;

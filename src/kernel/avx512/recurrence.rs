@@ -2,7 +2,7 @@
 //! [`kernel::recurrence`](crate::kernel::recurrence) describes the method.
 
 use crate::kernel::LANES;
-use crate::kernel::recurrence::{RECURRENCE_CODES, Recurrence, VALUES_AT_ONCE};
+use crate::kernel::recurrence::{self, LEAST_RANGE, Recurrence, VALUES_AT_ONCE};
 use std::arch::x86_64::*;
 
 /// `COUNTING[k] = k`: a load at k gives the lanes the numbers k, k + 1, ….
@@ -20,6 +20,9 @@ const COUNTING: [u32; LANES + VALUES_AT_ONCE] = {
 /// `recurrence.is_inside(at)` must hold, and at <= to <= window.len().
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
 pub(in crate::kernel) unsafe fn recurrence(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
+    if recurrence.range > LEAST_RANGE {
+        return recurrence::avx512(window, at, to, recurrence);
+    }
     let nearest = recurrence.probes.first().map_or(VALUES_AT_ONCE, |probe| probe.offset);
     // SAFETY: the same requirements, and no offset is below the number of the instance.
     unsafe {
@@ -95,7 +98,7 @@ unsafe fn groups<const NEAREST: usize>(window: &mut [u8], at: usize, to: usize, 
         }
         let bytes = _mm512_cvtepi32_epi8(codes);
         let wanted = VALUES_AT_ONCE.min(to - n);
-        let full = _mm512_cmpeq_epi32_mask(codes, _mm512_set1_epi32(i32::from(RECURRENCE_CODES)));
+        let full = _mm512_cmpeq_epi32_mask(codes, _mm512_set1_epi32(i32::from(LEAST_RANGE)));
         let full = usize::try_from(full.trailing_zeros()).expect("at most 16");
         if full < wanted || wanted < VALUES_AT_ONCE {
             let good = full.min(wanted);

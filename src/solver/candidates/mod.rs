@@ -27,7 +27,8 @@
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
 //! ([`Recurrence`](crate::kernel::Recurrence)), and their order is not used (`recurrence`). When the values of a
-//! game often have codes outside the range of the recurrence kernel, the stream stops using that kernel for good.
+//! game often have codes outside the range of the recurrence kernel, the stream takes a larger range, and after the
+//! largest one stops using that kernel for good.
 //!
 //! The far lookups leave each lane a list of candidates. Only the first [`Budget::keep_late`] of them are compared with
 //! the middle and late lookups in 64 lanes at once; the others are *set aside*, and the stream reads them only for a
@@ -73,7 +74,7 @@ use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule, Split};
 use crate::theory::sparse_space::SparseSpace;
-use recurrence::FallbackPenalty;
+use recurrence::RecurrenceRange;
 use std::sync::Arc;
 use windows::{Lookback, ValueWindows};
 
@@ -89,7 +90,7 @@ pub(super) struct CandidateStream {
     tuning: Tuning,
     /// Number of unresolved lanes since the last choice of the budget.
     unresolved: u64,
-    fallback: FallbackPenalty,
+    recurrence_range: RecurrenceRange,
     /// The last values, which the lookups read.
     windows: ValueWindows,
     /// The threads of the current block.
@@ -141,7 +142,7 @@ impl CandidateStream {
             plan: Checked::new(Arc::new(LookupPlan::none())),
             tuning: Tuning::default(),
             unresolved: 0,
-            fallback: FallbackPenalty::default(),
+            recurrence_range: RecurrenceRange::default(),
             windows: ValueWindows::new(space, past.len()),
             threads: Threads::ONE,
             own_lanes: None,
@@ -325,7 +326,7 @@ impl CandidateStream {
             lookups: self.lookups.list(),
             budget: &self.budget,
             least_far: self.least_far(),
-            may_use_recurrence: self.fallback.allows_recurrence(),
+            recurrence_range: self.recurrence_range.codes,
         };
         planner.plan(start, end)
     }

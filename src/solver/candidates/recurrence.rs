@@ -1,43 +1,49 @@
 //! Candidates by the recurrence kernel, for games with few lookups.
 
 use super::{CandidateStream, Stop};
-use crate::kernel::Recurrence;
+use crate::kernel::{RANGES, Recurrence};
 use crate::solver::cost;
 use std::sync::Arc;
 
 /// Maximum number of values per call of [`Kernel::recurrence`](crate::kernel::Kernel::recurrence).
 const LINKS: usize = 1024;
 
-/// The penalty for values that the recurrence kernel could not compute. Where it grows too large, the stream stops
-/// using that kernel for good.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FallbackPenalty {
-    /// In values: [`cost::FALLBACK_COST_VALUES`] for each value that the kernel could not compute, less one for each
-    /// that it could.
-    pub(super) values: u64,
-    /// Whether the recurrence kernel is not used.
-    pub(super) forbids_recurrence: bool,
+/// The range of the recurrence kernel, and the penalty for values that are outside of it. Where the penalty grows too
+/// large, the stream takes the next larger range for good, and after the largest no longer uses that kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecurrenceRange {
+    /// One of [`RANGES`]; `None` if the recurrence kernel is not used.
+    pub(super) codes: Option<u8>,
+    /// The penalty, in values: [`cost::FALLBACK_COST_VALUES`] for each value that the kernel could not compute, less
+    /// one for each that it could.
+    pub(super) penalty: u64,
 }
 
-impl FallbackPenalty {
-    /// Whether the recurrence kernel may be used.
-    pub(super) fn allows_recurrence(self) -> bool {
-        !self.forbids_recurrence
+impl Default for RecurrenceRange {
+    fn default() -> RecurrenceRange {
+        RecurrenceRange { codes: RANGES.first().copied(), penalty: 0 }
     }
+}
 
+impl RecurrenceRange {
     /// Notes that the kernel has computed this number of values.
     fn computed(&mut self, values: usize) {
-        self.values = self.values.saturating_sub(values as u64);
+        self.penalty = self.penalty.saturating_sub(values as u64);
     }
 
     /// Notes a value that the kernel could not compute.
     fn fell_back(&mut self) {
-        self.values += cost::FALLBACK_COST_VALUES;
+        self.penalty += cost::FALLBACK_COST_VALUES;
     }
 
-    /// Whether the kernel costs more than it saves.
-    fn is_too_high(self) -> bool {
-        self.values > cost::MAX_FALLBACK_COST_VALUES
+    /// Takes the next larger range where the penalty is too large. Returns whether the range has changed.
+    fn grow_when_due(&mut self) -> bool {
+        let is_due = self.penalty > cost::MAX_FALLBACK_COST_VALUES;
+        if is_due {
+            let larger = RANGES.into_iter().find(|&range| self.codes.is_some_and(|codes| range > codes));
+            *self = RecurrenceRange { codes: larger, penalty: 0 };
+        }
+        is_due
     }
 }
 
@@ -48,9 +54,8 @@ impl CandidateStream {
         let start = self.end();
         let plan = Arc::clone(&self.plan);
         let done = plan.recurrence.as_ref().map_or(0, |recurrence| self.recurrence_codes(recurrence, count));
-        if self.fallback.is_too_high() {
-            self.fallback.forbids_recurrence = true;
-            let plan = self.plan.without_recurrence();
+        if self.recurrence_range.grow_when_due() {
+            let plan = self.plan.with_recurrence(self.recurrence_range.codes);
             self.plan.replace(Arc::new(plan));
         }
         self.windows.decode_from(start);
@@ -69,14 +74,14 @@ impl CandidateStream {
             codes.resize(to, 0);
             let end = self.kernel.recurrence(codes, at + done, to, recurrence);
             codes.truncate(end);
-            self.fallback.computed(end - at - done);
+            self.recurrence_range.computed(end - at - done);
             done = end - at;
             if end < to {
                 let n = start + done as u64;
                 if !self.push_code(self.least_code(n), n) {
                     break;
                 }
-                self.fallback.fell_back();
+                self.recurrence_range.fell_back();
                 done += 1;
             }
         }

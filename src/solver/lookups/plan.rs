@@ -55,9 +55,9 @@ pub(in crate::solver) const LEAST_MIDDLE: usize = 256;
 /// at the start of a block. Lookups with larger offsets read the codes before the block.
 pub(in crate::solver) const RECENT: usize = 1 << 19;
 
-/// Maximum number of different lookups of a game for which the stream uses [`kernel::Kernel::recurrence`]. Most
-/// games with more lookups have codes outside the range of the recurrence kernel.
-const MAX_RECURRENCE_LOOKUPS: usize = 320;
+/// Maximum number of different lookups of a game, times the range, for which the stream uses
+/// [`kernel::Kernel::recurrence`]: 320 lookups for the range of 32 codes, 160 for that of 64.
+const MAX_RECURRENCE_CODES: usize = 10_240;
 
 /// The use of the lookups by rank in the order: those before rank `marks` are marked, the others are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,9 +162,9 @@ impl LookupPlan {
         plan
     }
 
-    /// This plan without the recurrence kernel.
-    pub(in crate::solver) fn without_recurrence(&self) -> LookupPlan {
-        LookupPlan { recurrence: None, ..self.clone() }
+    /// This plan with the recurrence kernel for this range, where it is possible, or without that kernel.
+    pub(in crate::solver) fn with_recurrence(&self, range: Option<u8>) -> LookupPlan {
+        LookupPlan { recurrence: range.and_then(|range| self.as_recurrence(range)), ..self.clone() }
     }
 
     /// Whether all lookups are one job of the recurrence kernel.
@@ -251,8 +251,8 @@ impl LookupPlan {
         }
     }
 
-    /// All lookups as one job of the recurrence kernel, if the plan is regular and they are few.
-    fn as_recurrence(&self) -> Option<Recurrence> {
+    /// All lookups as one job of the recurrence kernel for this range, if the plan is regular and they are few.
+    fn as_recurrence(&self, range: u8) -> Option<Recurrence> {
         if !self.is_regular() {
             return None;
         }
@@ -260,7 +260,8 @@ impl LookupPlan {
         for list in self.beyond_lanes().chain([&self.near]) {
             probes.extend_from_slice(list.list());
         }
-        Some(Recurrence::new(probes)).filter(|recurrence| recurrence.len() <= MAX_RECURRENCE_LOOKUPS)
+        let fits = |recurrence: &Recurrence| recurrence.len() * usize::from(range) <= MAX_RECURRENCE_CODES;
+        Some(Recurrence::new(probes, range)).filter(fits)
     }
 }
 
@@ -274,8 +275,8 @@ pub(in crate::solver) struct Planner<'a> {
     pub(in crate::solver) budget: &'a Budget,
     /// The least offset of a far lookup.
     pub(in crate::solver) least_far: usize,
-    /// Whether the plan may use the recurrence kernel.
-    pub(in crate::solver) may_use_recurrence: bool,
+    /// The range of the recurrence kernel; `None` if the plan may not use it.
+    pub(in crate::solver) recurrence_range: Option<u8>,
 }
 
 impl Planner<'_> {
@@ -311,10 +312,7 @@ impl Planner<'_> {
             let probe = Probe::new(index(lookup.offset), self.space.code(lookup.value));
             plan.list_of(self.budget, rank, probe.offset).push(probe);
         }
-        if self.may_use_recurrence {
-            plan.recurrence = plan.as_recurrence();
-        }
-        plan
+        plan.with_recurrence(self.recurrence_range)
     }
 
     /// One past the last n at which a move that leaves one heap may have a common option that no lookup represents; 0
