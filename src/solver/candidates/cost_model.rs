@@ -102,12 +102,21 @@ impl CostModel<'_> {
     /// The number of candidates to compare with the middle and late lookups, at most the number that the last stage
     /// keeps. The others are read where none of these is left.
     fn keep_for_late(&self, last: usize) -> usize {
-        let cost_ps = |keep: usize| {
-            let lost = self.lost(self.left.len() - 1, keep) as u64 * cost::LATE_LANE_PS / self.values as u64;
-            self.late as u64 * cost::check_ps(keep) + lost
-        };
         let fewer = KEEP.into_iter().filter(|&keep| keep <= last);
-        fewer.min_by_key(|&keep| cost_ps(keep)).filter(|_| self.late > 0).unwrap_or(last)
+        fewer.min_by_key(|&keep| self.late_ps(keep)).filter(|_| self.late > 0).unwrap_or(last)
+    }
+
+    /// The estimated cost of the middle and late lookups with `keep` candidates, in picoseconds per value.
+    fn late_ps(&self, keep: usize) -> u64 {
+        let lost = self.lost(self.left.len() - 1, keep) as u64 * cost::LATE_LANE_PS / self.values as u64;
+        self.late as u64 * cost::check_ps(keep) + lost
+    }
+
+    /// Whether other threads should evaluate the far lookups: whether what this budget leaves to the thread that
+    /// computes the candidates costs less than marking all lookups. It does not where most lookups are middle and late
+    /// ones, because the far lookups then leave too many candidates.
+    pub(super) fn should_share(&self, budget: &Budget) -> bool {
+        self.late_ps(budget.keep_late) < self.ranks as u64 * cost::mark_ps(self.codes)
     }
 
     /// The estimated cost of a budget that marks `step` steps, in picoseconds per value: of marking, of checking, and

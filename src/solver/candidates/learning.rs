@@ -81,9 +81,21 @@ impl CandidateStream {
         self.lookups.list().iter().filter(|lookup| late.contains(&lookup.offset)).count()
     }
 
-    /// Learns the order of the lookups, and chooses the budget. With more than one thread, those that are not far
-    /// follow in the order that they had.
+    /// Learns the order of the lookups, and chooses the budget and, with more than one thread, whether the threads share
+    /// the far lookups.
     fn learn(&mut self) {
+        self.sharing_pays = true;
+        self.learn_order();
+        if !self.rebalance() && self.shares_far() {
+            self.sharing_pays = false;
+            self.learn_order();
+            self.rebalance();
+        }
+    }
+
+    /// Learns the order of the lookups. Where threads share the far lookups, the others follow in the order that they
+    /// had.
+    fn learn_order(&mut self) {
         let end = self.end();
         self.reconsider();
         let sample = lookup_order::sample(end);
@@ -95,11 +107,11 @@ impl CandidateStream {
         order.append(&mut rest);
         self.lookups.reorder(order);
         self.tuning.learnt(end);
-        self.rebalance();
     }
 
-    /// Chooses the budget from the codes that the lookups leave open at the last values.
-    fn rebalance(&mut self) {
+    /// Chooses the budget from the codes that the lookups leave open at the last values. Returns whether other threads
+    /// should evaluate the far lookups with it.
+    fn rebalance(&mut self) -> bool {
         let codes = self.budget.codes;
         let runs = self.sampled_runs();
         let first = runs.iter().map(|run| run.at).min().unwrap_or(0);
@@ -108,9 +120,11 @@ impl CandidateStream {
         let model = CostModel::new(&left, probes.len(), runs.len() * LANES, codes)
             .with_late(self.count_late(), self.serial_weight());
         self.budget = model.cheapest_budget();
+        let should_share = model.should_share(&self.budget);
         self.tuning.rebalanced(self.end());
         self.unresolved = 0;
         self.discard_plan();
+        should_share
     }
 
     /// Runs of 64 of the last values, with the number of codes below each answer. Where there are many lookups only the

@@ -20,8 +20,8 @@
 //!
 //! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
-//! again as the values change (`learning`, `cost_model`). With more than one thread, any other thread evaluates the
-//! lookups from an offset of [`LEAST_FAR`] on ahead of the stream, and then those from
+//! again as the values change (`learning`, `cost_model`). With more than one thread, and where that pays, any other
+//! thread evaluates the lookups from an offset of [`LEAST_FAR`] on ahead of the stream, and then those from
 //! [`LEAST_MIDDLE`](super::lookups::plan::LEAST_MIDDLE) on ([`pipeline`](super::pipeline)). While there are irregular
 //! lookups, the stream evaluates those and the near ones one lane at a time.
 //!
@@ -95,6 +95,8 @@ pub(super) struct CandidateStream {
     windows: ValueWindows,
     /// The threads of the current block.
     threads: Threads,
+    /// Whether it pays that several threads share the far lookups, as far as the last values tell.
+    sharing_pays: bool,
     /// Memory for the lanes that the stream evaluates itself.
     own_lanes: Option<SharedLanes>,
     /// Memory for the marks of lanes that the stream evaluates.
@@ -145,6 +147,7 @@ impl CandidateStream {
             recurrence_range: RecurrenceRange::default(),
             windows: ValueWindows::new(space, past.len()),
             threads: Threads::ONE,
+            sharing_pays: true,
             own_lanes: None,
             planes: BitPlanes::default(),
             ahead: None,
@@ -240,15 +243,15 @@ impl CandidateStream {
     /// The least offset of a far lookup.
     fn least_far(&self) -> usize {
         match self.threads.count() {
-            ..2 => LANES,
-            2 | 3 => LEAST_FAR[0],
+            _ if !self.shares_far() => LANES,
+            ..=3 => LEAST_FAR[0],
             _ => LEAST_FAR[1],
         }
     }
 
-    /// Whether other threads can evaluate far lookups.
+    /// Whether other threads evaluate the far lookups.
     fn shares_far(&self) -> bool {
-        self.threads.count() > 1
+        self.threads.count() > 1 && self.sharing_pays
     }
 
     /// Uses these threads from the next block on.
