@@ -132,16 +132,6 @@ pub(super) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize 
     to
 }
 
-/// Whether [`near`] is faster for the other lanes than a kernel that decides all lanes at once, after that kernel had to
-/// correct `corrections` of the first `decided` lanes.
-///
-/// A correction takes the time in which [`near`] decides some lanes. The first one says nothing: in Grundy's
-/// game there is one in 64 lanes.
-pub(super) fn is_near_faster(corrections: usize, decided: usize) -> bool {
-    const LANES_PER_CORRECTION: usize = 4;
-    corrections >= 2 && decided < corrections * LANES_PER_CORRECTION
-}
-
 pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
     if wanted.is_empty() {
         return;

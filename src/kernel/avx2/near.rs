@@ -1,9 +1,9 @@
-//! Near probes: [`near`] decides 64 lanes at a time, and corrects those that were wrong. `avx512/near.rs` explains the
-//! method.
+//! Near probes: [`near`] decides 64 lanes at a time, and corrects the few that were wrong. `avx512/near.rs` explains
+//! the method.
 
 use super::{HALF, load};
 use crate::kernel::planes::{before, for_kept};
-use crate::kernel::{LANES, Lanes, NearJob, scalar};
+use crate::kernel::{LANES, Lanes, NearJob};
 use std::arch::x86_64::*;
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
@@ -31,7 +31,6 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
     // The first lane whose options may have changed since they were computed. Only halves with such lanes are computed
     // again.
     let mut changed = 0;
-    let mut corrections = 0;
     let end = loop {
         for lane in [0, HALF].into_iter().filter(|lane| changed < lane + HALF) {
             let hits_in_half = hit_candidates::<N>(&codes, job, lanes, lane);
@@ -49,11 +48,6 @@ fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes)
         codes[LANES + lane] = lanes.code[k][lane];
         undecided &= !before(lane + 1);
         changed = lane + 1;
-        corrections += 1;
-        if scalar::is_near_faster(corrections, changed - from) {
-            window[at + from..at + changed].copy_from_slice(&codes[LANES + from..LANES + changed]);
-            return scalar::near(window, NearJob { from: changed, ..job }, lanes);
-        }
     };
     window[at + from..at + end].copy_from_slice(&codes[LANES + from..LANES + end]);
     end

@@ -1,16 +1,15 @@
-//! Near probes: [`near`] decides 64 lanes at a time, and corrects those that were wrong.
+//! Near probes: [`near`] decides 64 lanes at a time, and corrects the few that were wrong.
 //!
 //! A near probe reads the code of an earlier lane, or of one of the 63 positions before lane 0. Few near probes hit a
 //! candidate. So the kernel first takes the least candidate of every lane as its code, and computes the options of all
 //! lanes with these codes. Where no option is the code of its own lane, the code is right if all earlier ones are. So
 //! all lanes before the first one that an option hits are decided, and so is that one: its code is the least of its
 //! candidates that is no option. The kernel then computes the options of the lanes after it again. In Grundy's game
-//! this happens once in 64 lanes. Where it happens in most lanes, as in 4.404, the kernel decides the other lanes one
-//! by one ([`scalar::near`]).
+//! this happens once in 64 lanes.
 
 use super::load;
 use crate::kernel::planes::{before, for_kept};
-use crate::kernel::{LANES, Lanes, NearJob, scalar};
+use crate::kernel::{LANES, Lanes, NearJob};
 use std::arch::x86_64::*;
 
 /// # Safety
@@ -43,8 +42,7 @@ unsafe fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: 
     let first = unsafe { _mm512_maskz_loadu_epi8(known, base.wrapping_add(at).cast()) };
     let mut codes = _mm512_mask_mov_epi8(candidates[0], known, first);
     let mut undecided = asked;
-    let mut corrections = 0;
-    let (end, is_slow) = loop {
+    let end = loop {
         // The least XOR of all options of a lane with its candidate k: 0 if one of them is the candidate.
         let mut distance = [_mm512_set1_epi8(-1); N];
         for probe in probes.list() {
@@ -61,24 +59,18 @@ unsafe fn near_kept<const N: usize>(window: &mut [u8], job: NearJob<'_>, lanes: 
         // The lanes that are not yet decided still have their first candidate.
         let wrong = (hits[0] | unfit[0]) & undecided;
         if wrong == 0 {
-            break (to, false);
+            break to;
         }
         let lane = wrong.trailing_zeros() as usize;
         let bit = 1u64 << lane;
-        let Some(k) = (0..N).find(|&k| hits[k] & bit == 0).filter(|&k| unfit[k] & bit == 0) else {
-            break (lane, false);
-        };
+        let Some(k) = (0..N).find(|&k| hits[k] & bit == 0).filter(|&k| unfit[k] & bit == 0) else { break lane };
         codes = _mm512_mask_mov_epi8(codes, bit, candidates[k]);
         undecided &= !before(lane + 1);
-        corrections += 1;
-        if scalar::is_near_faster(corrections, lane + 1 - from) {
-            break (lane + 1, true);
-        }
     };
     // SAFETY: the mask selects bytes from window[at + from] to window[at + to - 1], and the store writes no others.
     // These are inside the window.
     unsafe { _mm512_mask_storeu_epi8(base.wrapping_add(at).cast(), before(end) & asked, codes) };
-    if is_slow { scalar::near(window, NearJob { from: end, ..job }, lanes) } else { end }
+    end
 }
 
 /// The numbers of the bytes of two registers.
