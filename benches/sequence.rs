@@ -2,7 +2,7 @@
 //! its answer first.
 //!
 //! `cargo bench --bench sequence` takes half a minute. An element is one value. No cost constant is measured here, but
-//! the length of blocks (`BLOCK`) and of the calls of the recurrence kernel (`LONG_PIECE`) can be tried by it.
+//! the length of blocks (`BLOCK`) and of the calls of the recurrence kernel (`RECURRENCE_VALUES`) can be tried by it.
 //! `record/` keeps results.
 
 mod support;

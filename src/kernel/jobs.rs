@@ -163,9 +163,9 @@ impl Kernel {
         )
     }
 
-    /// Fills `window[n]` for `at <= n < to`, in ascending order, with the least code below the range
-    /// of `recurrence` that no probe hits. Stops at the first `n` that has none.
-    /// Returns that `n`, or `to`, and writes nothing from there on.
+    /// Fills `window[n]` for `at <= n < to`, in ascending order, with the least code below the range of `recurrence`
+    /// that no probe hits. Stops at the first `n` that has none. Returns that `n`, or `to`, and writes nothing from
+    /// there on.
     ///
     /// # Panics
     /// If the offset of a probe is 0 or above `at`, `at` is below [`LANES`], or `to` is below `at` or outside the

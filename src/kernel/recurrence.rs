@@ -8,7 +8,7 @@
 //!
 //! The cost is that each value depends on the values just before it. So the kernel computes several values at once with
 //! the lookups that read only values before all of them, and evaluates only the others position by position.
-//! With AVX-512 (`avx512/recurrence.rs`), for the least range,
+//! This is plain Rust that the compiler vectorises. With AVX-512 and the least range (`avx512/recurrence.rs`),
 //!
 //! - 16 values are one register of sets. Lookups with offsets below 64 read from a register that holds the last 64
 //!   codes, because a load across two fresh stores would wait for both;
@@ -26,17 +26,18 @@ pub(crate) const RANGES: [u8; 2] = [LEAST_RANGE, 64];
 /// The least of [`RANGES`].
 pub(super) const LEAST_RANGE: u8 = 32;
 
-/// Number of values that the AVX-512 version computes at once.
+/// Number of values that the AVX-512 version for the least range computes at once.
 pub(super) const VALUES_AT_ONCE: usize = 16;
 
 /// The lookups of [`Kernel::recurrence`](super::Kernel::recurrence).
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Recurrence {
     /// The lookups, ascending by offset, without duplicates.
     pub(super) probes: Vec<Probe>,
     /// Number of codes covered, those below it: one of [`RANGES`].
     pub(super) range: u8,
-    /// The codes of `probes`, as wide as a set of the least range, so that one instruction loads, broadcasts and XORs a code.
+    /// The codes of `probes`, as wide as a set of the least range, so that one instruction loads, broadcasts and XORs a
+    /// code.
     pub(super) codes: Vec<u32>,
     /// Number of lookups with an offset below [`VALUES_AT_ONCE`].
     pub(super) in_group: usize,
@@ -86,7 +87,7 @@ impl Recurrence {
     }
 }
 
-/// A set of the codes below the number of its bits.
+/// A set of codes below the number of its bits.
 trait CodeSet: Copy + Eq + BitOrAssign {
     const EMPTY: Self;
     const FULL: Self;
@@ -188,7 +189,7 @@ pub(super) fn avx2(window: &mut [u8], at: usize, to: usize, recurrence: &Recurre
     blocks_of_range::<8>(window, at, to, recurrence)
 }
 
-/// For the larger range; `avx512/recurrence.rs` has a faster version for the least one.
+/// For the larger range. `avx512/recurrence.rs` has a faster version for the least one.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
 pub(super) fn avx512(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {

@@ -86,8 +86,9 @@ pub(super) const MIN_STAGE_LOOKUPS: usize = 60;
 /// `benches/candidates.rs` measures it with the lookups of .106.
 pub(super) const FALLBACK_COST_VALUES: u64 = 64;
 
-/// Cost of fallbacks, in values that the recurrence kernel can compute, above which the stream stops using that kernel.
-/// Each value that the kernel computes lowers the cost by one. No benchmark measures it.
+/// Cost of fallbacks, in values that the recurrence kernel can compute, above which the stream takes a larger range for
+/// that kernel, or stops using it. Each value that the kernel computes lowers the cost by one. No benchmark measures
+/// it.
 pub(super) const MAX_FALLBACK_COST_VALUES: u64 = 1 << 14;
 
 // ---- Witnesses -------------------------------------------------------------------------------------------------

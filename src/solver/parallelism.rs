@@ -51,6 +51,10 @@ impl Threads {
     /// One thread.
     pub(super) const ONE: Threads = Threads { count: 1 };
 
+    /// Two threads.
+    #[cfg(test)]
+    pub(super) const TWO: Threads = Threads { count: 2 };
+
     /// Eight threads.
     pub(super) const EIGHT: Threads = Threads { count: 8 };
 

@@ -12,8 +12,9 @@
 //! reconsider       2^17 values                 bursts change how many codes the answers need
 //! ```
 //!
-//! To *learn* is to choose the order of the lookups; to *rebalance* is to choose the budget, that is, how many of them
-//! are marked and how many are checked; to *reconsider* is to choose the number of codes.
+//! To *learn* is to choose the order of the lookups, and whether threads share them; to *rebalance* is to choose the
+//! budget, that is, how many of them are marked and how many are checked; to *reconsider* is to choose the number of
+//! codes.
 
 use super::cost;
 use super::lookup_order;
@@ -40,6 +41,11 @@ impl Tuning {
     /// Whether a new number of codes is due when the sequence ends at `n`.
     pub(super) fn is_reconsidering_due(&self, n: u64) -> bool {
         n >= self.reconsidered_at + cost::RECONSIDER_INTERVAL_VALUES
+    }
+
+    /// Makes a new order due.
+    pub(super) fn forget_order(&mut self) {
+        self.learnt_at = 0;
     }
 
     /// Whether the stream has learnt an order.
@@ -90,6 +96,8 @@ mod tests {
         assert!(!tuning.is_reconsidering_due(reconsider_at - 1) && tuning.is_reconsidering_due(reconsider_at));
         tuning.truncate(5000);
         assert!(tuning.is_learning_due(20_000, 0) && tuning.is_rebalancing_due(rebalance_at - 5000));
+        tuning.forget_order();
+        assert!(!tuning.has_learnt() && tuning.is_learning_due(5000, 5000) && !tuning.is_learning_due(4999, 5000));
         tuning.learnt(1 << 30);
         let learn_at = (1 << 30) + cost::LEARN_INTERVAL_VALUES;
         assert!(!tuning.is_learning_due(learn_at - 1, 0) && tuning.is_learning_due(learn_at, 0));

@@ -20,6 +20,7 @@ const COUNTING: [u32; LANES + VALUES_AT_ONCE] = {
 /// `recurrence.is_inside(at)` must hold, and at <= to <= window.len().
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vpopcntdq,bmi1,bmi2")]
 pub(in crate::kernel) unsafe fn recurrence(window: &mut [u8], at: usize, to: usize, recurrence: &Recurrence) -> usize {
+    // The sets of `groups` have the least range.
     if recurrence.range > LEAST_RANGE {
         return recurrence::avx512(window, at, to, recurrence);
     }

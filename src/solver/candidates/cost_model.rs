@@ -112,11 +112,11 @@ impl CostModel<'_> {
         self.late as u64 * cost::check_ps(keep) + lost
     }
 
-    /// Whether other threads should evaluate the far lookups: whether what this budget leaves to the thread that
-    /// computes the candidates costs less than marking all lookups. It does not where most lookups are middle and late
-    /// ones, because the far lookups then leave too many candidates.
-    pub(super) fn should_share(&self, budget: &Budget) -> bool {
-        self.late_ps(budget.keep_late) < self.ranks as u64 * cost::mark_ps(self.codes)
+    /// Whether other threads should evaluate the far lookups: whether the middle and late lookups, as this model prices
+    /// them, cost less than marking all lookups. They cost more where the far lookups leave many candidates.
+    pub(super) fn should_share(&self) -> bool {
+        let late_ps = KEEP.into_iter().map(|keep| self.late_ps(keep)).min();
+        late_ps < Some(self.ranks as u64 * cost::mark_ps(self.codes))
     }
 
     /// The estimated cost of a budget that marks `step` steps, in picoseconds per value: of marking, of checking, and

@@ -4,7 +4,7 @@ use super::CandidateStream;
 use super::cost_model::CostModel;
 use crate::kernel::{self, LANES, Probe};
 use crate::solver::cost;
-use crate::solver::lookup_order::{self, LookupRun};
+use crate::solver::lookup_order::{self, Left, LookupRun};
 use crate::solver::lookups::Lookup;
 use crate::theory::nimber::index;
 
@@ -14,8 +14,8 @@ const CONSIDERED_VALUES: usize = 1 << 13;
 /// Maximum number of lookups that are chosen one by one. No benchmark measures it.
 const MOST_CHOSEN: usize = 1 << 11;
 
-/// Factor of the price of an answer above the codes considered, with more than one thread: where a late or near lookup
-/// hits the last considered code, only the producer can resolve it, one byte per marked lookup.
+/// Factor of the price of an answer above the codes considered, where threads share the far lookups: where a late or
+/// near lookup hits the last considered code, only the producer can resolve it, one byte per marked lookup.
 const BEYOND_WEIGHT: u64 = 8;
 
 /// Divisor of the number of threads that gives the weight of the producer's time.
@@ -72,35 +72,38 @@ impl CandidateStream {
 
     /// One picosecond that only the producer can spend counts as this many that all threads share.
     fn serial_weight(&self) -> u64 {
+        if !self.shares_far() {
+            return 1;
+        }
         (self.threads.count() as u64 / THREADS_PER_WEIGHT).clamp(1, MOST_WEIGHT)
     }
 
     /// Number of middle and late lookups.
     fn count_late(&self) -> usize {
-        let late = LANES as u64..self.least_far() as u64;
+        let late = LANES as u64..self.least_far as u64;
         self.lookups.list().iter().filter(|lookup| late.contains(&lookup.offset)).count()
     }
 
-    /// Learns the order of the lookups, and chooses the budget and, with more than one thread, whether the threads share
-    /// the far lookups.
+    /// Decides which lookups are far, learns the order of the lookups, and chooses the budget.
     fn learn(&mut self) {
-        self.sharing_pays = true;
-        self.learn_order();
-        if !self.rebalance() && self.shares_far() {
-            self.sharing_pays = false;
-            self.learn_order();
-            self.rebalance();
+        for &least_far in self.least_far_choices() {
+            self.least_far = least_far;
+            self.reconsider();
+            if !self.shares_far() || self.model(&self.left_open()).should_share() {
+                break;
+            }
         }
+        self.learn_order();
+        self.rebalance();
     }
 
     /// Learns the order of the lookups. Where threads share the far lookups, the others follow in the order that they
     /// had.
     fn learn_order(&mut self) {
         let end = self.end();
-        self.reconsider();
         let sample = lookup_order::sample(end);
         let answers: Vec<usize> = sample.iter().map(|&n| self.answer(n)).collect();
-        let least = if self.shares_far() { self.least_far() as u64 } else { 0 };
+        let least = if self.shares_far() { self.least_far as u64 } else { 0 };
         let (mut order, mut rest): (Vec<Lookup>, Vec<Lookup>) =
             self.lookups.list().iter().copied().partition(|lookup| lookup.offset >= least);
         lookup_order::learn(&mut order, MOST_CHOSEN, &answers, |lookup, i| self.option(lookup, sample[i]));
@@ -109,36 +112,52 @@ impl CandidateStream {
         self.tuning.learnt(end);
     }
 
-    /// Chooses the budget from the codes that the lookups leave open at the last values. Returns whether other threads
-    /// should evaluate the far lookups with it.
-    fn rebalance(&mut self) -> bool {
-        let codes = self.budget.codes;
+    /// Chooses the budget from the codes that the lookups leave open at the last values. Makes a new order due where
+    /// the threads share the far lookups and should not.
+    fn rebalance(&mut self) {
+        let left = self.left_open();
+        let model = self.model(&left);
+        self.budget = model.cheapest_budget();
+        let should_share = model.should_share();
+        self.tuning.rebalanced(self.end());
+        if self.shares_far() && !should_share {
+            self.tuning.forget_order();
+        }
+        self.unresolved = 0;
+        self.discard_plan();
+    }
+
+    /// The estimated cost of each budget, from the codes that the lookups leave open.
+    fn model<'a>(&self, left: &'a [Left]) -> CostModel<'a> {
+        let (ranks, values) = (self.lookups.list().len(), self.sampled_positions().count() * LANES);
+        CostModel::new(left, ranks, values, self.budget.codes).with_late(self.count_late(), self.serial_weight())
+    }
+
+    /// The number of codes that the lookups leave open at some of the last values.
+    fn left_open(&self) -> Vec<Left> {
         let runs = self.sampled_runs();
         let first = runs.iter().map(|run| run.at).min().unwrap_or(0);
         let probes: Vec<Probe> = self.lookups.list().iter().map(|lookup| self.sample_probe(lookup, first)).collect();
-        let left = lookup_order::left(self.kernel, self.windows.codes().items(), &probes, &runs, codes);
-        let model = CostModel::new(&left, probes.len(), runs.len() * LANES, codes)
-            .with_late(self.count_late(), self.serial_weight());
-        self.budget = model.cheapest_budget();
-        let should_share = model.should_share(&self.budget);
-        self.tuning.rebalanced(self.end());
-        self.unresolved = 0;
-        self.discard_plan();
-        should_share
+        lookup_order::left(self.kernel, self.windows.codes().items(), &probes, &runs, self.budget.codes)
     }
 
     /// Runs of 64 of the last values, with the number of codes below each answer. Where there are many lookups only the
     /// last of these runs, so that the time is bounded.
     fn sampled_runs(&self) -> Vec<LookupRun> {
-        /// Maximum number of lookups, times runs.
-        const MOST_LOOKUPS: usize = 1 << 22;
-        let most = (MOST_LOOKUPS / self.lookups.list().len().max(1)).max(1);
         let below = |n: u64| self.answer(n).min(self.budget.codes).to_le_bytes()[0];
         let run = |first: u64| LookupRun {
             at: self.windows.codes().at(first),
             below: std::array::from_fn(|i| below(first + i as u64)),
         };
-        lookup_order::last_runs(self.end()).map(run).take(most).collect()
+        self.sampled_positions().map(run).collect()
+    }
+
+    /// The first positions of these runs.
+    fn sampled_positions(&self) -> impl Iterator<Item = u64> {
+        /// Maximum number of lookups, times runs.
+        const MOST_LOOKUPS: usize = 1 << 22;
+        let most = (MOST_LOOKUPS / self.lookups.list().len().max(1)).max(1);
+        lookup_order::last_runs(self.end()).take(most)
     }
 
     /// The lookup in codes, for runs from index `first` of the codes on.
@@ -147,7 +166,7 @@ impl CandidateStream {
     /// placeholder that hits the code of the answer itself. Only the codes below the answer matter.
     fn sample_probe(&self, lookup: &Lookup, first: usize) -> Probe {
         let offset = index(lookup.offset);
-        if offset < self.least_far() || offset > first || lookup.value >= self.space.coded() {
+        if offset < self.least_far || offset > first || lookup.value >= self.space.coded() {
             return Probe::new(0, 0);
         }
         Probe::new(offset, self.space.code(lookup.value))

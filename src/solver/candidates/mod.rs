@@ -95,8 +95,8 @@ pub(super) struct CandidateStream {
     windows: ValueWindows,
     /// The threads of the current block.
     threads: Threads,
-    /// Whether it pays that several threads share the far lookups, as far as the last values tell.
-    sharing_pays: bool,
+    /// The least offset of a far lookup: one of [`LEAST_FAR`] where threads share the far lookups, else [`LANES`].
+    least_far: usize,
     /// Memory for the lanes that the stream evaluates itself.
     own_lanes: Option<SharedLanes>,
     /// Memory for the marks of lanes that the stream evaluates.
@@ -147,7 +147,7 @@ impl CandidateStream {
             recurrence_range: RecurrenceRange::default(),
             windows: ValueWindows::new(space, past.len()),
             threads: Threads::ONE,
-            sharing_pays: true,
+            least_far: LANES,
             own_lanes: None,
             planes: BitPlanes::default(),
             ahead: None,
@@ -240,26 +240,30 @@ impl CandidateStream {
         self.windows.forget_codes(horizon, codes, |n| self.rare_positions.contains(n))
     }
 
-    /// The least offset of a far lookup.
-    fn least_far(&self) -> usize {
+    /// The least offsets of far lookups among which the stream chooses: the first that leaves few candidates.
+    fn least_far_choices(&self) -> &'static [usize] {
         match self.threads.count() {
-            _ if !self.shares_far() => LANES,
-            ..=3 => LEAST_FAR[0],
-            _ => LEAST_FAR[1],
+            ..2 => &[LANES],
+            2 | 3 => &[LEAST_FAR[0], LANES],
+            _ => &[LEAST_FAR[1], LEAST_FAR[0], LANES],
         }
     }
 
     /// Whether other threads evaluate the far lookups.
     fn shares_far(&self) -> bool {
-        self.threads.count() > 1 && self.sharing_pays
+        self.least_far > LANES
     }
 
     /// Uses these threads from the next block on.
     pub(super) fn use_threads(&mut self, threads: Threads) {
-        let least_far = self.least_far();
+        if self.threads == threads {
+            return;
+        }
         self.threads = threads;
-        if self.least_far() != least_far {
+        let least_far = self.least_far_choices()[0];
+        if self.least_far != least_far {
             // Order and budget are those of other far lookups.
+            self.least_far = least_far;
             self.tuning = Tuning::default();
             self.discard_plan();
         }
@@ -328,7 +332,7 @@ impl CandidateStream {
             rare_positions: &self.rare_positions,
             lookups: self.lookups.list(),
             budget: &self.budget,
-            least_far: self.least_far(),
+            least_far: self.least_far,
             recurrence_range: self.recurrence_range.codes,
         };
         planner.plan(start, end)
@@ -338,7 +342,8 @@ impl CandidateStream {
     pub(super) fn longest_block(&self, threads: Threads) -> usize {
         /// Maximum number of lookups per block and thread. On the slow paths a lookup takes about a nanosecond.
         const BATCH: usize = 1 << 28;
-        1 << (BATCH * threads.count() / self.lookups.list().len().max(1)).max(LANES).ilog2()
+        let threads = if self.shares_far() { threads.count() } else { 1 };
+        1 << (BATCH * threads / self.lookups.list().len().max(1)).max(LANES).ilog2()
     }
 
     /// Compares everything that later values depend on with its state at creation: the codes with the other copy, which

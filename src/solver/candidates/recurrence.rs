@@ -36,7 +36,8 @@ impl RecurrenceRange {
         self.penalty += cost::FALLBACK_COST_VALUES;
     }
 
-    /// Takes the next larger range where the penalty is too large. Returns whether the range has changed.
+    /// Takes the next larger range where the penalty is too large, or none after the largest. Returns whether the range
+    /// has changed.
     fn grow_when_due(&mut self) -> bool {
         let is_due = self.penalty > cost::MAX_FALLBACK_COST_VALUES;
         if is_due {
@@ -86,5 +87,32 @@ impl CandidateStream {
             }
         }
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_grows_with_the_fallbacks_and_ends_after_the_largest() {
+        let mut range = RecurrenceRange::default();
+        let mut ranges = vec![range.codes];
+        for _ in 0..10_000 {
+            range.fell_back();
+            range.computed(8);
+            if range.grow_when_due() {
+                ranges.push(range.codes);
+            }
+        }
+        assert_eq!(ranges[..3], [Some(32), Some(64), None]);
+        assert!(ranges[3..].iter().all(Option::is_none));
+        let mut range = RecurrenceRange::default();
+        let grows = (0..10_000).any(|_| {
+            range.fell_back();
+            range.computed(64);
+            range.grow_when_due()
+        });
+        assert!(!grows, "one fallback in 64 values costs less than another range");
     }
 }

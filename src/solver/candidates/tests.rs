@@ -55,6 +55,28 @@ fn the_recurrence_and_the_lanes_give_the_same_candidates() {
     assert!(fallbacks > 0, "no game had a code outside the range of the recurrence kernel");
 }
 
+/// Most lookups of 4.404 reach back less than 512, those of .374 less than 1024, and few of those of .36 do.
+#[test]
+fn threads_share_far_lookups_only_where_these_leave_few_candidates() {
+    let choices = [("4.404", [LANES, LANES]), (".374", [512, 512]), (".36", [512, 1024])];
+    for (game, [with_two, with_eight]) in choices {
+        let rule: Rule = game.parse().unwrap();
+        let past = values(&rule, Method::Sparse(Kernel::best()), 100_000).unwrap();
+        for (threads, first, learnt) in [(Threads::TWO, 512, with_two), (Threads::EIGHT, 1024, with_eight)] {
+            let mut stream = stream(&rule, Kernel::best(), &past[..70_000]);
+            stream.use_threads(threads);
+            assert_eq!(stream.least_far, first, "{game}, {threads:?}: before the stream has learnt");
+            stream.learn_when_due();
+            assert_eq!(stream.least_far, learnt, "{game}, {threads:?}");
+            let codes = Codes::new(stream.space, stream.end());
+            let (found, _) =
+                stream.block(30_000, &Pipeline::new(&codes, &BlockValues::default(), stream.kernel, 100_000));
+            assert_eq!(stream.plan.has_far(), learnt > LANES, "{game}, {threads:?}");
+            assert!(found == past[70_000..], "{game}, {threads:?}");
+        }
+    }
+}
+
 /// Budgets that lose many answers, so that lanes are completed after the far and after the middle lookups, and
 /// candidates set aside are read. Each code is compared with that of all lookups, read one by one.
 #[test]
@@ -65,7 +87,7 @@ fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
         let mut random = Random::new("lanes without a candidate");
         for kernel in Kernel::available() {
             let mut stream = stream(&rule, kernel, &past[..200_000]);
-            stream.threads = Threads::EIGHT;
+            stream.use_threads(Threads::EIGHT);
             let [mut completed, mut completed_later, mut aside] = [0; 3];
             for round in 0..60 {
                 let marks = 400 + 50 * (round % 5);

@@ -15,11 +15,11 @@
 //! - *middle*, then *late*: compared with the first `keep_late` of them;
 //! - *irregular*: read one lane at a time, whatever their offset.
 //!
-//! With more than one thread the lookups with an offset of at least `least_far` are the *far* ones, which any thread
-//! evaluates ([`pipeline`], [`FarLanes`]). The lists named *old* read the codes before the block, the others a copy of
-//! the last codes. The *middle* lookups are those that any thread can evaluate just before the thread that computes the
-//! candidates needs the result, and the *late* lookups are left to that thread. One thread alone has neither: all
-//! lookups from offset 64 on are far.
+//! The lookups with an offset of at least `least_far` are the *far* ones. Where several threads share them, any thread
+//! evaluates them ([`pipeline`], [`FarLanes`]). The *middle* lookups are then those that any thread can evaluate just
+//! before the thread that computes the candidates needs the result, and the *late* lookups are left to that thread.
+//! Where one thread evaluates all lookups, there are neither: all lookups from offset 64 on are far. The lists named
+//! *old* read the codes before the block, the others a copy of the last codes.
 //!
 //! Where the lookups are few and all regular, all of them are one job of the recurrence kernel instead.
 //!
@@ -42,12 +42,12 @@ pub(in crate::solver) const PLANNED: usize = 1024;
 /// (benches/sequence.rs) measures its effect.
 pub(in crate::solver) const RECURRENCE_VALUES: usize = 2 * PLANNED;
 
-/// The least offset, in values, of a far lookup where there are two or three threads, and where there are more. The
-/// smaller it is, the less work is left to the thread that computes the candidates, and the later other threads can
-/// begin.
+/// The least offsets, in values, of far lookups that threads share. The smaller the offset, the less work is left to
+/// the thread that computes the candidates, and the later other threads can begin. Two or three threads use only the
+/// first.
 pub(in crate::solver) const LEAST_FAR: [usize; 2] = [512, 1024];
 
-/// The least offset, in values, of a middle lookup where there is more than one thread. The smaller it is, the less
+/// The least offset, in values, of a middle lookup where threads share the far lookups. The smaller it is, the less
 /// work is left to the thread that computes the candidates, and the later another thread can begin.
 pub(in crate::solver) const LEAST_MIDDLE: usize = 256;
 
@@ -56,8 +56,9 @@ pub(in crate::solver) const LEAST_MIDDLE: usize = 256;
 pub(in crate::solver) const RECENT: usize = 1 << 19;
 
 /// Maximum number of different lookups of a game, times the range, for which the stream uses
-/// [`kernel::Kernel::recurrence`]: 320 lookups for the range of 32 codes, 160 for that of 64.
-const MAX_RECURRENCE_CODES: usize = 10_240;
+/// [`kernel::Kernel::recurrence`]: 320 lookups for the range of 32 codes, 160 for that of 64. With more lookups,
+/// marking and checking are as fast.
+const MOST_LOOKUPS_TIMES_RANGE: usize = 10_240;
 
 /// The use of the lookups by rank in the order: those before rank `marks` are marked, the others are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +96,7 @@ pub(in crate::solver) struct LookupPlan {
     until: u64,
     /// Number of codes considered (those below it); one of [`kernel::CODES`].
     pub(in crate::solver) codes: usize,
-    /// The least offset of a far lookup: one of [`LEAST_FAR`], or [`LANES`] for one thread.
+    /// The least offset of a far lookup: one of [`LEAST_FAR`], or [`LANES`] where one thread evaluates all lookups.
     pub(in crate::solver) least_far: usize,
     /// Far lookups that are marked, with offsets up to [`RECENT`].
     pub(in crate::solver) mark: Probes,
@@ -260,7 +261,7 @@ impl LookupPlan {
         for list in self.beyond_lanes().chain([&self.near]) {
             probes.extend_from_slice(list.list());
         }
-        let fits = |recurrence: &Recurrence| recurrence.len() * usize::from(range) <= MAX_RECURRENCE_CODES;
+        let fits = |recurrence: &Recurrence| recurrence.len() * usize::from(range) <= MOST_LOOKUPS_TIMES_RANGE;
         Some(Recurrence::new(probes, range)).filter(fits)
     }
 }
