@@ -534,6 +534,20 @@ def test_texts_of_small_pictures_are_within_them(run, kind, size):
     assert 0 <= box.x0 and box.x1 <= width and 0 <= box.y0 and box.y1 <= height
 
 
+@pytest.mark.parametrize("size", [(400, 400), (900, 420), (1760, 990)])
+def test_labels_of_small_distances_are_within_the_picture(tmp_path, size):
+    values = np.tile([0, 1], 1 << 15)
+    values[np.random.default_rng(1).integers(0, values.size, 20)] = 2
+    path = write_run(tmp_path / "run", values)
+    width, height = size
+    figure = drawn(bursts, path, "-o", "x.png", "--bin", 8192, "--width", width, "--height", height)
+    figure.canvas.draw()
+    ticks = [tick.get_text() for tick in figure.axes[1].get_yticklabels()]
+    assert max(map(len, ticks)) >= 6, ticks
+    box = figure.get_tightbbox().transformed(figure.dpi_scale_trans)
+    assert 0 <= box.x0 and box.x1 <= width and 0 <= box.y0 and box.y1 <= height
+
+
 def test_long_names_of_games_are_cut_visibly(tmp_path):
     path = write_run(tmp_path / "run", range(50), game="sub:" + ",".join(map(str, range(1, 200))))
     name = source.name_of(open_run(path))

@@ -55,7 +55,9 @@ def draw(options: Options) -> tuple[Figure, str]:
     over.set_ylim(0, float(distance.max()) * 1.12 or 1)
     axis.linear_axis(over.xaxis)
     over.set_xlabel("n", labelpad=1)
-    over.set_ylabel("distance from\ntypical shares", labelpad=3)
+    ylabel = over.set_ylabel("distance from typical shares", labelpad=0)
+    if ylabel.get_window_extent().height > over.bbox.height:
+        ylabel.set_text("distance")
     count = texts.count_text(len(bursts), "burst") if bursts else "no bursts found"
     style.set_title(
         over,
