@@ -75,6 +75,12 @@ pub(super) const LATE_LANE_PS: u64 = 200_000;
 /// `benches/candidates.rs` measures it.
 pub(super) const ANSWER_BEYOND_PS: u64 = 400_000;
 
+/// Factor, without a unit, by which the middle and late lookups must be cheaper than marking all lookups where threads
+/// share the lookups from the larger of [`LEAST_FAR`](super::lookups::plan::LEAST_FAR) on. With four threads, games
+/// with a factor of 2 or less take 0.6 to 0.9 of the processor time with the smaller offset, and games with a factor of
+/// 7 or more the same time.
+pub(super) const LONG_LEAD_FACTOR: u64 = 4;
+
 /// Number of sampled values per answer that a stage of checking may lose where it begins. No benchmark measures it.
 pub(super) const VALUES_PER_LOST_ANSWER: usize = 2048;
 

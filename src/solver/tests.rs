@@ -196,6 +196,32 @@ fn the_number_of_threads_decides_which_lookups_are_shared() {
     }
 }
 
+/// The threads share the lookups of these games from different offsets on, or not at all.
+#[test]
+fn values_do_not_depend_on_the_lookups_that_are_shared() {
+    let method = Method::Sparse(Kernel::best());
+    let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
+    for game in ["4.404", ".374", ".36", "4.045"] {
+        let rule: Rule = game.parse().unwrap();
+        let expected = one_thread.install(|| values(&rule, method, 370_000)).unwrap();
+        let mut found = expected[..70_000].to_vec();
+        pool.install(|| {
+            let mut solver = Solver::new(&rule, method, None, &&expected[..70_000]).unwrap();
+            for threads in [1, 2, 8, 3, 1, 4] {
+                solver = solver.with_parallelism(Parallelism::threads(threads));
+                let end = found.len() + 50_000;
+                while found.len() < end {
+                    let mut more = Vec::new();
+                    solver.advance(&found, end as u64, &mut more).unwrap();
+                    found.append(&mut more);
+                }
+            }
+        });
+        assert!(found == expected[..370_000], "{game}");
+    }
+}
+
 /// A parallelism of 0 threads means one thread, and by default all threads of the pool count.
 #[test]
 fn a_parallelism_is_clamped_to_the_pool() {

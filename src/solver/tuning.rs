@@ -6,7 +6,9 @@
 //! ```text
 //! choice           due again after             because
 //! learn            four times the length, or   an order of lookups degrades over hundreds of millions of values
-//!                  2^27 values
+//!                  2^27 values, or earlier
+//!                  when threads should no
+//!                  longer share lookups
 //! rebalance        2^20 values, or earlier     large values come in bursts, in which more codes stay open
 //!                  when the values change
 //! reconsider       2^17 values                 bursts change how many codes the answers need
@@ -19,7 +21,8 @@
 use super::cost;
 use super::lookup_order;
 
-/// The ends of the sequence at which a stream last made each of its choices; 0 before the first time.
+/// The ends of the sequence at which a stream last made each of its choices; 0 before the first time, and for an
+/// order that is due at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tuning {
     learnt_at: u64,

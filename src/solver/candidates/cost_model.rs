@@ -112,10 +112,11 @@ impl CostModel<'_> {
         self.late as u64 * cost::check_ps(keep) + lost
     }
 
-    /// Whether other threads should evaluate the far lookups: whether the middle and late lookups, as this model prices
-    /// them, cost less than marking all lookups. They cost more where the far lookups leave many candidates.
-    pub(super) fn should_share(&self) -> bool {
-        let late_ps = KEEP.into_iter().map(|keep| self.late_ps(keep)).min();
+    /// Whether other threads should evaluate the far lookups. They should where the middle and late lookups, as this
+    /// model prices them, cost less than one `factor`-th of marking all lookups, which one thread alone could do
+    /// instead. The more candidates the far lookups leave, the more the middle and late ones cost.
+    pub(super) fn should_share(&self, factor: u64) -> bool {
+        let late_ps = KEEP.into_iter().map(|keep| factor * self.late_ps(keep)).min();
         late_ps < Some(self.ranks as u64 * cost::mark_ps(self.codes))
     }
 

@@ -1,4 +1,5 @@
-//! How the candidate stream learns: the number of codes, the order of the lookups, and the budget.
+//! How the candidate stream learns: the number of codes, which lookups are far, the order of the lookups, and the
+//! budget.
 
 use super::CandidateStream;
 use super::cost_model::CostModel;
@@ -6,6 +7,7 @@ use crate::kernel::{self, LANES, Probe};
 use crate::solver::cost;
 use crate::solver::lookup_order::{self, Left, LookupRun};
 use crate::solver::lookups::Lookup;
+use crate::solver::lookups::plan::LEAST_FAR;
 use crate::theory::nimber::index;
 
 /// Number of last values from which the number of codes is chosen.
@@ -50,11 +52,19 @@ impl CandidateStream {
         }
     }
 
-    /// Chooses the number of codes to consider from the last values. Chooses the budget again as well when too many
-    /// lanes were unresolved, or when the last choice is old.
+    /// Chooses the number of codes to consider. Chooses the budget again as well when too many lanes were unresolved,
+    /// or when the last choice is old.
     fn reconsider(&mut self) {
-        let end = self.end();
-        self.tuning.reconsidered(end);
+        self.choose_codes();
+        let is_due = self.unresolved > cost::MAX_UNRESOLVED_LANES || self.tuning.is_rebalancing_due(self.end());
+        if is_due && self.tuning.has_learnt() && !self.plan.is_recurrence() {
+            self.rebalance();
+        }
+    }
+
+    /// Chooses the number of codes to consider from the last values.
+    fn choose_codes(&mut self) {
+        self.tuning.reconsidered(self.end());
         let last_codes = self.windows.codes().items().iter().rev().take(CONSIDERED_VALUES);
         let answers: Vec<usize> = last_codes.map(|&code| usize::from(code)).collect();
         let weight = if self.shares_far() { BEYOND_WEIGHT } else { 1 };
@@ -63,10 +73,6 @@ impl CandidateStream {
         if codes != self.budget.codes {
             self.budget.codes = codes;
             self.discard_plan();
-        }
-        let is_due = self.unresolved > cost::MAX_UNRESOLVED_LANES || self.tuning.is_rebalancing_due(end);
-        if is_due && self.tuning.has_learnt() && !self.plan.is_recurrence() {
-            self.rebalance();
         }
     }
 
@@ -88,8 +94,8 @@ impl CandidateStream {
     fn learn(&mut self) {
         for &least_far in self.least_far_choices() {
             self.least_far = least_far;
-            self.reconsider();
-            if !self.shares_far() || self.model(&self.left_open()).should_share() {
+            self.choose_codes();
+            if self.should_share(&self.model(&self.left_open())) {
                 break;
             }
         }
@@ -112,19 +118,26 @@ impl CandidateStream {
         self.tuning.learnt(end);
     }
 
-    /// Chooses the budget from the codes that the lookups leave open at the last values. Makes a new order due where
-    /// the threads share the far lookups and should not.
+    /// Chooses the budget from the codes that the lookups leave open at the last values. Where the threads share the far
+    /// lookups and should not, makes a new order due.
     fn rebalance(&mut self) {
         let left = self.left_open();
         let model = self.model(&left);
         self.budget = model.cheapest_budget();
-        let should_share = model.should_share();
+        let should_share = self.should_share(&model);
         self.tuning.rebalanced(self.end());
-        if self.shares_far() && !should_share {
+        if !should_share {
             self.tuning.forget_order();
         }
         self.unresolved = 0;
         self.discard_plan();
+    }
+
+    /// Whether to keep the least far lookup: the far lookups of this model leave few candidates, or no thread shares
+    /// them.
+    fn should_share(&self, model: &CostModel<'_>) -> bool {
+        let factor = if self.least_far == LEAST_FAR[1] { cost::LONG_LEAD_FACTOR } else { 1 };
+        !self.shares_far() || model.should_share(factor)
     }
 
     /// The estimated cost of each budget, from the codes that the lookups leave open.

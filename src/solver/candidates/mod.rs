@@ -21,7 +21,7 @@
 //! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
 //! again as the values change (`learning`, `cost_model`). With more than one thread, and where that pays, any other
-//! thread evaluates the lookups from an offset of [`LEAST_FAR`] on ahead of the stream, and then those from
+//! thread evaluates the lookups from one of the offsets [`LEAST_FAR`] on ahead of the stream, and then those from
 //! [`LEAST_MIDDLE`](super::lookups::plan::LEAST_MIDDLE) on ([`pipeline`](super::pipeline)). While there are irregular
 //! lookups, the stream evaluates those and the near ones one lane at a time.
 //!
@@ -240,7 +240,8 @@ impl CandidateStream {
         self.windows.forget_codes(horizon, codes, |n| self.rare_positions.contains(n))
     }
 
-    /// The least offsets of far lookups among which the stream chooses: the first that leaves few candidates.
+    /// The least offsets of far lookups, in the order in which the stream tries them. The last one means that no lookups
+    /// are shared.
     fn least_far_choices(&self) -> &'static [usize] {
         match self.threads.count() {
             ..2 => &[LANES],
@@ -249,21 +250,18 @@ impl CandidateStream {
         }
     }
 
-    /// Whether other threads evaluate the far lookups.
+    /// Whether other threads may evaluate the far lookups. [`LookupPlan::has_far`] tells whether they do.
     fn shares_far(&self) -> bool {
         self.least_far > LANES
     }
 
     /// Uses these threads from the next block on.
     pub(super) fn use_threads(&mut self, threads: Threads) {
-        if self.threads == threads {
-            return;
-        }
+        let choices = self.least_far_choices();
         self.threads = threads;
-        let least_far = self.least_far_choices()[0];
-        if self.least_far != least_far {
+        if self.least_far_choices() != choices {
             // Order and budget are those of other far lookups.
-            self.least_far = least_far;
+            self.least_far = self.least_far_choices()[0];
             self.tuning = Tuning::default();
             self.discard_plan();
         }
