@@ -8,7 +8,8 @@
 //!
 //! The cost is that each value depends on the values just before it. So the kernel computes several values at once with
 //! the lookups that read only values before all of them, and evaluates only the others position by position.
-//! The general version is plain Rust, which the compiler vectorises. With AVX-512 and the least range (`avx512/recurrence.rs`),
+//! The general version is plain Rust, which the compiler vectorises. With AVX-512 and the least range
+//! (`avx512/recurrence.rs`),
 //!
 //! - 16 values are one register of sets. Lookups with offsets below 64 read from a register that holds the last 64
 //!   codes, because a load across two fresh stores would wait for both;

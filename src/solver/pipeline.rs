@@ -17,6 +17,9 @@
 //! the producer revises itself. It checks the candidates that are left against the late and the near lookups, which are
 //! few.
 //!
+//! Where the plan has no far lookups to share ([`LookupPlan::has_far`]), the producer does all of this alone, and the
+//! other threads search witnesses.
+//!
 //! The threads share the lanes as [`Slots`], one slot for each 64 lanes.
 //!
 //! During a block no thread writes the shared codes. Each thread has its own copy of the last ones ([`Follower`]), and

@@ -118,8 +118,8 @@ impl CandidateStream {
         self.tuning.learnt(end);
     }
 
-    /// Chooses the budget from the codes that the lookups leave open at the last values. Where the threads share the far
-    /// lookups and should not, makes a new order due.
+    /// Chooses the budget from the codes that the lookups leave open at the last values. Where the threads share the
+    /// far lookups and should not, makes a new order due.
     fn rebalance(&mut self) {
         let left = self.left_open();
         let model = self.model(&left);

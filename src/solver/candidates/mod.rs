@@ -240,8 +240,8 @@ impl CandidateStream {
         self.windows.forget_codes(horizon, codes, |n| self.rare_positions.contains(n))
     }
 
-    /// The least offsets of far lookups, in the order in which the stream tries them. The last one means that no lookups
-    /// are shared.
+    /// The least offsets of far lookups, in the order in which the stream tries them. The last one means that no
+    /// lookups are shared.
     fn least_far_choices(&self) -> &'static [usize] {
         match self.threads.count() {
             ..2 => &[LANES],

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                        offset of the lookup
-//! rank in the order      0 ····· 64 ····· 256 ····· 1024 ············· 2^19 ·········>
+//! rank in the order      0 ····· 64 ····· 256 ····· least_far ········ 2^19 ·········>
 //! before budget.marks    near    late     middle    mark               mark_old
 //! from budget.marks on   near    late     middle    check, by stage    check_old
 //! ```

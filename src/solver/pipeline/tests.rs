@@ -9,7 +9,7 @@ use crate::solver::{Method, SequenceStats, SparseSpace, values};
 use crate::support::Random;
 use crate::theory::rule::Rule;
 
-/// The least offset of a far lookup with four threads.
+/// The least offset of a far lookup of Grundy's game with four threads.
 const AHEAD: usize = LEAST_FAR[1];
 
 /// Number of values that a test computes at once.
