@@ -88,21 +88,24 @@ impl Recurrence {
     }
 }
 
-/// A set of codes below the number of its bits.
+/// A set of codes: bit c tells whether it contains the code c.
 trait CodeSet: Copy + Eq + BitOrAssign {
+    /// The set without codes.
     const EMPTY: Self;
+    /// The set of all codes below the number of bits.
     const FULL: Self;
 
-    /// The set of one code; empty if the code is outside of the range.
+    /// The set of one code; empty if the set has no bit for the code.
     fn one(code: u8) -> Self;
 
     /// [`CodeSet::one`] from a table, which is faster where sets are computed one after the other.
     fn one_from_table(code: u8) -> Self;
 
-    /// The least code that is not in a set other than [`CodeSet::FULL`].
+    /// The least code that the set does not contain. The set must not be [`CodeSet::FULL`].
     fn least_missing(self) -> u8;
 }
 
+/// Implements [`CodeSet`] for an unsigned integer of at most 64 bits.
 macro_rules! code_set {
     ($bits:ty) => {
         impl CodeSet for $bits {

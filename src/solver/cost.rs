@@ -77,8 +77,8 @@ pub(super) const ANSWER_BEYOND_PS: u64 = 400_000;
 
 /// Factor, without a unit, by which the middle and late lookups must be cheaper than marking all lookups where threads
 /// share the lookups from the larger of [`LEAST_FAR`](super::lookups::plan::LEAST_FAR) on. With four threads, games
-/// with a factor of 2 or less take 0.6 to 0.9 of the processor time with the smaller offset, and games with a factor of
-/// 7 or more the same time.
+/// with a factor up to 2.1 take 0.6 to 0.9 of the processor time with the smaller offset, and games with a factor of 8
+/// or more 1.0 to 1.05 (`benches/record/2026-11-29b-zen3-2-cores.md`). No benchmark measures it.
 pub(super) const LONG_LEAD_FACTOR: u64 = 4;
 
 /// Number of sampled values per answer that a stage of checking may lose where it begins. No benchmark measures it.

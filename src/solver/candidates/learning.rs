@@ -95,7 +95,7 @@ impl CandidateStream {
         for &least_far in self.least_far_choices() {
             self.least_far = least_far;
             self.choose_codes();
-            if self.should_share(&self.model(&self.left_open())) {
+            if !self.shares_far() || self.should_share(&self.model(&self.left_open())) {
                 break;
             }
         }
@@ -124,20 +124,19 @@ impl CandidateStream {
         let left = self.left_open();
         let model = self.model(&left);
         self.budget = model.cheapest_budget();
-        let should_share = self.should_share(&model);
+        let should_not_share = self.shares_far() && !self.should_share(&model);
         self.tuning.rebalanced(self.end());
-        if !should_share {
+        if should_not_share {
             self.tuning.forget_order();
         }
         self.unresolved = 0;
         self.discard_plan();
     }
 
-    /// Whether to keep the least far lookup: the far lookups of this model leave few candidates, or no thread shares
-    /// them.
+    /// Whether the far lookups of this model leave so few candidates that the threads should share them.
     fn should_share(&self, model: &CostModel<'_>) -> bool {
         let factor = if self.least_far == LEAST_FAR[1] { cost::LONG_LEAD_FACTOR } else { 1 };
-        !self.shares_far() || model.should_share(factor)
+        model.should_share(factor)
     }
 
     /// The estimated cost of each budget, from the codes that the lookups leave open.

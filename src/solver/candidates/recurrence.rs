@@ -113,6 +113,6 @@ mod tests {
             range.computed(64);
             range.grow_when_due()
         });
-        assert!(!grows, "one fallback in 64 values costs less than another range");
+        assert!(!grows, "64 values for each fallback are just enough to keep the range");
     }
 }
