@@ -12,7 +12,7 @@
 #![allow(dead_code, reason = "a fuzzer has one of the functions")]
 
 use grundy::checkpoint::journal::{self, Attached, RECORD, Record};
-use grundy::checkpoint::summary::DiscardSummary;
+use grundy::checkpoint::summary::{DiscardSummary, Head};
 use grundy::games::edges::{Direction, Edges, MAX_EDGES, MAX_VERTICES};
 use grundy::games::graph::Graph;
 use grundy::period::{MemorySearch, certificate::Certificate};
@@ -23,7 +23,7 @@ use grundy::storage::Dir;
 use grundy::storage::testing::Memory;
 use grundy::survey::{self, Games, Plan};
 use grundy::table::Width;
-use grundy::table::digest::SEGMENT;
+use grundy::table::digest::{Digest, SEGMENT};
 use grundy::table::{ESCAPES, Extent, HEADER, TableReader, VALUES, npy_header};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
@@ -490,6 +490,7 @@ pub(crate) fn snapshot(input: &[u8]) {
         run: run.last.run.clone(),
         from,
         to,
+        head: Some(Head { escapes: 0, digest: run.last.digest.clone() }),
         digest: run.last.digest.clone(),
         mask: run.last.mask,
         position: run.last.position,
@@ -508,6 +509,7 @@ pub(crate) fn snapshot(input: &[u8]) {
         return;
     };
     assert_eq!(read.discarded(), from..to);
+    assert!(read.head.as_ref().is_none_or(|head| head.digest.parse::<Digest>().is_ok()));
     assert_eq!(read.histogram.iter().map(|&number| u128::from(number)).sum::<u128>(), u128::from(to - from));
     let known = read.known();
     assert_eq!(read.histogram.iter().rposition(|&number| number > 0), Some(usize::from(known.max_value)));

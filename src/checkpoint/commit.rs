@@ -17,7 +17,7 @@
 
 use crate::checkpoint::counts::{BLOCK, BlockCounts, CountsFile};
 use crate::checkpoint::journal::{Attached, Checks, CommitPoint, Event, Journal, Record, kept};
-use crate::checkpoint::summary::{self, DiscardSummary, RecordStats};
+use crate::checkpoint::summary::{self, DiscardSummary, Head, RecordStats};
 use crate::error::{Damage, Error, Result};
 use crate::fault;
 use crate::solver::{SparseSpace, Strategy};
@@ -250,6 +250,10 @@ impl Committer {
         let last = self.ends.range(..=limit).next_back().filter(|(to, _)| **to > from);
         let Some((&to, &digest)) = last else { return Ok(()) };
         let Some(&before) = self.ends.get(&from) else { return Ok(()) };
+        if let (None, Some(digest)) = (&summary.head, self.ends.get(&RETAINED_HEAD)) {
+            let escapes = self.table.published().escapes_from(RETAINED_HEAD);
+            summary.head = Some(Head { escapes, digest: digest.to_string() });
+        }
         let mut chain = DigestChain::resume(from, before);
         let mut blocks = Vec::new();
         while summary.to < to {

@@ -1,14 +1,15 @@
 //! Statistics of the values: of all values for the commit records, and of discarded values for their summary.
 //!
 //! The discard summary of a run, `snapshot-COUNT.json`, describes its discarded values: their range, the digest of all
-//! values up to the end of that range, and the rare positions, running maxima and histogram of the range. It is written
-//! under a temporary name, made durable and renamed before a record names it and its BLAKE3. It is removed when two
-//! records name a later summary.
+//! values up to the end of that range, and the rare positions, running maxima and histogram of the range. It also states
+//! the digest of the head, the values before that range, so that the loss of the record that states it costs no values.
+//! It is written under a temporary name, made durable and renamed before a record names it and its BLAKE3. It is removed
+//! when two records name a later summary.
 //!
 //! Invariant: a summary that [`DiscardSummary::read`] returns has the hash that the record states, and agrees with the
 //! record and with itself.
 
-use crate::checkpoint::journal::{Attached, Record};
+use crate::checkpoint::journal::{Attached, CommitPoint, Record};
 use crate::error::{Counters, Damage, Error, Result, SummaryDamage};
 use crate::solver::{SequenceStats, SparseSpace};
 use crate::storage::{Dir, Mode};
@@ -87,6 +88,9 @@ pub struct DiscardSummary {
     pub from: u64,
     /// One past the last discarded n.
     pub to: u64,
+    /// The values before the discarded ones; absent in the summaries of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Head>,
     /// Digest of the values 0..`to` ([`crate::table::digest`]).
     pub digest: String,
     /// Mask of the sparse space in which `rares` are rare.
@@ -99,6 +103,15 @@ pub struct DiscardSummary {
     pub maxima: Vec<(u64, u16)>,
     /// Number of discarded values equal to 0, 1, 2, …
     pub histogram: Vec<u64>,
+}
+
+/// What a discard summary states of the head: the values before the discarded ones, all of which are retained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Number of escapes in the head; 0 in a table without escapes.
+    pub escapes: u64,
+    /// Digest of the head.
+    pub digest: String,
 }
 
 /// Maximum length of a discard summary, in bytes: enough for 50 million rare positions.
@@ -117,6 +130,7 @@ impl DiscardSummary {
             run: run.into(),
             from,
             to: from,
+            head: None,
             digest: String::new(),
             mask: space.mask,
             position: space.position,
@@ -152,6 +166,27 @@ impl DiscardSummary {
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         self.digest.parse().ok()
+    }
+
+    /// Returns the head as a commit point; `None` if the summary does not state it.
+    fn head_point(&self) -> Option<CommitPoint> {
+        let head = self.head.as_ref()?;
+        Some(CommitPoint { count: self.from, escapes: head.escapes, digest: head.digest.parse().ok()? })
+    }
+
+    /// Adds the head to the commit points of a journal, which ascend, if none of them states it: its record may be
+    /// lost.
+    pub(crate) fn add_head(&self, points: &mut Vec<CommitPoint>) {
+        let Some(head) = self.head_point() else { return };
+        if let Err(place) = points.binary_search_by_key(&head.count, |point| point.count) {
+            points.insert(place, head);
+        }
+    }
+
+    /// Returns the digest of the values before n, if the summary states it.
+    pub(crate) fn digest_at(&self, n: u64) -> Option<Digest> {
+        let head = || self.head_point().filter(|head| head.count == n).map(|head| head.digest);
+        if n == self.to { self.digest() } else { head() }
     }
 
     /// Returns the statistics of the discarded values that a solver needs.
@@ -219,7 +254,8 @@ impl DiscardSummary {
         let fits = summary.discarded() == discarded
             && summary.run == record.run
             && (summary.mask, summary.position) == (record.mask, record.position)
-            && summary.digest().is_some();
+            && summary.digest().is_some()
+            && summary.head.is_some() == summary.head_point().is_some();
         if !fits {
             return Err(damaged(SummaryDamage::Journal));
         }

@@ -86,35 +86,39 @@ impl<'c, 'a> Recovery<'c, 'a> {
             check_keep(dir.path(), &rule, options, keep, last.last_rare)?;
             table::check_holes(dir)?;
         }
+        let summary = match DiscardSummary::read(dir, &last) {
+            Err(Error::Damage { .. }) if options.rollback => None,
+            read => read?,
+        };
+        let mut points = contents.points.clone();
+        if let Some(summary) = &summary {
+            summary.add_head(&mut points);
+        }
         let lookback = solver::lookback(&rule, last.last_rare);
-        let room = if is_head_lost(&last, &contents.points) {
+        let is_head_lost = is_head_lost(&last, &points);
+        let room = if is_head_lost {
             let (options, last) = (Options { keep: None, ..options.clone() }, Record { keep: None, ..last.clone() });
             check_room(dir, &options, Some(&last), last.width, lookback)?
         } else {
             check_room(dir, options, Some(&contents.last), last.width, lookback)?
         };
         context.observer.opened(&Opening::new(&rule, dir, options, last.count, room));
-        let summary = match DiscardSummary::read(dir, &last) {
-            Err(Error::Damage { .. }) if options.rollback => None,
-            read => read?,
-        };
-        let points = contents.points.clone();
         let mut recovery = Recovery { context, rule, journal, contents, last, points, summary, repaired: 0 };
         recovery.drop_unusable_points();
-        recovery.note_lost_head();
+        if is_head_lost {
+            recovery.note_lost_head();
+        }
         Ok(recovery)
     }
 
     /// Notes that no values are discarded, because the record that stated the digest of the head was lost.
     fn note_lost_head(&mut self) {
-        if is_head_lost(&self.last, &self.contents.points) {
-            let path = self.context.dir.path().display();
-            let note = format!(
-                "{path}: all values stay on the disk, because the record of the first 2^26 values was lost, without \
-                 which none can be freed"
-            );
-            self.context.observer.warn(&note);
-        }
+        let path = self.context.dir.path().display();
+        let note = format!(
+            "{path}: all values stay on the disk, because the record of the first 2^26 values was lost, without which \
+             none can be freed"
+        );
+        self.context.observer.warn(&note);
     }
 
     /// Drops the last points to which the run cannot go back, because the solver would need discarded values from
@@ -123,10 +127,11 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let discarded = self.contents.last.discarded().unwrap_or(0..0);
         let lookback = solver::lookback(&self.rule, self.contents.last.last_rare);
         let has_summary = self.summary.is_some();
+        let has_head = self.points.iter().any(|point| point.count == discarded.start);
         let is_usable = |point: &CommitPoint| {
             discarded.is_empty()
                 || point.count <= discarded.start
-                || (has_summary && point.count >= discarded.end.saturating_add(lookback))
+                || (has_summary && has_head && point.count >= discarded.end.saturating_add(lookback))
         };
         while self.points.last().is_some_and(|last| !is_usable(last)) {
             self.points.pop();
@@ -474,10 +479,12 @@ impl<'c, 'a> Recovery<'c, 'a> {
     }
 }
 
-/// Whether a run is to discard values and never can, because no record states the digest of the head.
+/// Whether a run is to discard values and never can, because neither a record nor the summary states the digest of the
+/// head. In a run that has discarded values this cannot last: it goes back to the values before them.
 fn is_head_lost(last: &Record, points: &[CommitPoint]) -> bool {
     let is_stated = points.iter().any(|point| point.count == RETAINED_HEAD);
-    last.keep.is_some() && last.count > RETAINED_HEAD && !is_stated
+    let has_discarded = last.snapshot.is_some();
+    last.keep.is_some() && last.count > RETAINED_HEAD && !is_stated && !has_discarded
 }
 
 /// Where the table disagrees with the journal.

@@ -8,7 +8,8 @@ use super::retry::{Attempt, record_check_failure, retry_failed_checks};
 use super::spot_checks::SpotChecks;
 use super::*;
 use crate::checkpoint::commit::RETAINED_HEAD;
-use crate::checkpoint::journal::{self, Record};
+use crate::checkpoint::journal::{self, Event, Journal, Record};
+use crate::checkpoint::summary::DiscardSummary;
 use crate::error::{Damage, Error, Result};
 use crate::kernel::Kernel;
 use crate::solver::Method;
@@ -450,6 +451,69 @@ fn space_is_fixed_before_the_first_discarding_commit() {
     assert!(run.solver.has_fixed_space());
     run.writer.wait().unwrap();
     assert!(!run.writer.published().discarded().is_empty());
+}
+
+/// The discard summary states the digest of the head too. Without it, as in summaries of earlier versions, nothing
+/// states which head belongs to the values after the discarded ones.
+#[test]
+fn lost_record_of_the_head_costs_values_only_without_its_digest_in_the_summary() {
+    const KEPT: u64 = 140_000;
+    let count = RETAINED_HEAD + 4 * SEGMENT + KEPT;
+    let keeping = |to| Options { keep: Some(KEPT), ..options(to) };
+    for is_stated in [true, false] {
+        let memory = Arc::new(Memory::new());
+        let (dir, mut notes) = (Dir::on(memory.clone(), Path::new("run")), Notes::default());
+        let mut run = |options| {
+            let rule = "0.106".parse::<Rule>().unwrap();
+            let policy = RunPolicy { commit_every: Some(SEGMENT), ..RunPolicy::default() };
+            Run::on(Some(&rule), &dir).options(options).policy(policy).observer(&mut notes).run_in_pool()
+        };
+        run(keeping(count)).unwrap();
+        let before = last_record(&dir);
+        let discarded = before.discarded().unwrap();
+        assert_eq!(discarded.start, RETAINED_HEAD);
+        let mut summary = DiscardSummary::read(dir.clone(), &before).unwrap().unwrap();
+        if !is_stated {
+            forget_head(&dir, &mut summary);
+        }
+        lose_record(&memory, RETAINED_HEAD);
+        assert!(matches!(run(keeping(count)), Err(Error::Damage { .. })), "a damaged journal is refused");
+        run(Options { rollback: true, ..keeping(1) }).unwrap();
+        let after = last_record(&dir);
+        assert_eq!(after.errors, if is_stated { 1 } else { 2 });
+        if is_stated {
+            assert_eq!((after.count, &after.digest, &after.kept), (count, &before.digest, &before.kept));
+        } else {
+            assert!(after.count < RETAINED_HEAD, "{}", after.count);
+        }
+        // Later runs need no rollback, and discard further values.
+        run(keeping(count)).unwrap();
+        assert_eq!(last_record(&dir).digest, before.digest);
+        run(keeping(count + 2 * SEGMENT)).unwrap();
+        let last = last_record(&dir);
+        assert_eq!(last.discarded().unwrap(), RETAINED_HEAD..discarded.end + 2 * SEGMENT);
+        let head = DiscardSummary::read(dir.clone(), &last).unwrap().unwrap().head;
+        assert!(head.is_some(), "a later summary states the head");
+        assert!(summary.head.is_none() || head == summary.head);
+    }
+}
+
+/// Removes the head from the summary that the last record of a run names, as if an earlier version had written it.
+fn forget_head(dir: &Dir, summary: &mut DiscardSummary) {
+    summary.head = None;
+    let snapshot = Some(summary.write(dir).unwrap());
+    let mut journal = Journal::open(dir).unwrap().0;
+    let last = journal.last().unwrap().clone();
+    journal.append(Record { event: Event::Open, snapshot, ..last }).unwrap();
+}
+
+/// Alters a byte of the record with this count.
+fn lose_record(memory: &Memory, count: u64) {
+    let mut bytes = memory.get(journal::NAME).unwrap();
+    let states = |line: &[u8]| serde_json::from_slice::<Record>(line).unwrap().count == count;
+    let place = bytes.chunks(journal::RECORD).position(states).unwrap();
+    bytes[place * journal::RECORD + 50] ^= 1;
+    memory.put(journal::NAME, bytes);
 }
 
 /// G(0) = 0, and all values below 2^16 are options of 1. The first values decide the width of the table.

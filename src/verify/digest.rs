@@ -83,7 +83,7 @@ fn digest_of_retained(
     let Some((tail, tail_counted)) = tail else { return Ok(None) };
     let head = hash(view, Some(summary), 0..discarded.start, |done, _| go_on(tail.checked + done, all))?;
     let Some((head, head_counted)) = head else { return Ok(None) };
-    let differs = |p: &&journal::CommitPoint| p.count == discarded.end && Some(p.digest) != summary.digest();
+    let differs = |p: &&journal::CommitPoint| summary.digest_at(p.count).is_some_and(|digest| digest != p.digest);
     if let Some(point) = view.contents.points.iter().find(differs) {
         return Err(Error::Damage {
             path: view.table.path().with_file_name(journal::NAME),
@@ -112,7 +112,10 @@ fn hash(
     range: Range<u64>,
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<Option<(Report, RecordStats)>> {
-    let points = &view.contents.points;
+    let mut points = view.contents.points.clone();
+    if let Some(summary) = summary {
+        summary.add_head(&mut points);
+    }
     // Start at a segment boundary whose digest a record or the summary states, end at an n whose digest a record
     // states.
     let stated = points.iter().rev().map(|p| (p.count, p.digest)).find(|&(n, _)| is_boundary(n, &range));

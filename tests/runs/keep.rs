@@ -387,12 +387,12 @@ fn bad_snapshot_is_damage_and_rollback_goes_to_the_first_values() {
     }
 }
 
-/// Alters the record that states the digest of the values up to the end of the freed ones.
-fn damage_record_at_end_of_freed(dir: &Path) {
+/// Alters the record of the first `count` values.
+fn damage_record_of(dir: &Path, count: u64) {
     let path = dir.join("journal.jsonl");
     let mut bytes = std::fs::read(&path).unwrap();
-    let states_end = |line: &[u8]| serde_json::from_slice::<serde_json::Value>(line).unwrap()["count"] == FREED.end;
-    let lost = bytes.chunks(RECORD).position(states_end).unwrap();
+    let states = |line: &[u8]| serde_json::from_slice::<serde_json::Value>(line).unwrap()["count"] == count;
+    let lost = bytes.chunks(RECORD).position(states).unwrap();
     bytes[lost * RECORD + 100] ^= 1;
     std::fs::write(&path, bytes).unwrap();
 }
@@ -402,7 +402,7 @@ fn damage_record_at_end_of_freed(dir: &Path) {
 fn lost_record_at_the_end_of_the_freed_values_costs_no_values() {
     let (_parent, dir) = copied();
     let points = journal::read(&dir).unwrap().points;
-    damage_record_at_end_of_freed(&dir);
+    damage_record_of(&dir, FREED.end);
     run_well(GAME, &dir, &["--to", "1", "--rollback"]);
     same_where_kept(&dir, runs().0);
     // A manifest lacks the digest that no record states any more.
@@ -427,11 +427,32 @@ fn lost_record_at_the_end_of_the_freed_values_costs_no_values() {
     assert_eq!(output_on(&["verify"], &dir, &[]).status.code(), Some(0));
 }
 
+/// The discard summary states the digest of the first values, the head, too.
+#[test]
+fn lost_record_of_the_head_costs_no_values() {
+    let (_parent, dir) = copied();
+    damage_record_of(&dir, HEAD);
+    fails(3, &run(GAME, &dir, &["--to", "91000000"]), &["journal.jsonl", "--rollback"]);
+    run_well(GAME, &dir, &["--to", "1", "--rollback"]);
+    same_where_kept(&dir, runs().0);
+    for range in [&[][..], &["--range", "67000000..67100000"], &["--range", "0..67108864"]] {
+        let output = output_on(&["verify"], &dir, range);
+        assert_eq!(output.status.code(), Some(0), "{range:?}: {}", text(&output.stderr));
+    }
+    // The summary alone now states what the head must be.
+    let file = OpenOptions::new().write(true).open(values(&dir)).unwrap();
+    file.write_all_at(&[77], DATA + HEAD - 5).unwrap();
+    fails(3, &output_on(&["verify"], &dir, &[]), &["values.npy"]);
+    let output = run_well(GAME, &dir, &["--to", &TO.to_string()]);
+    assert!(text(&output.stderr).contains("recomputed and restored"), "{}", text(&output.stderr));
+    same_where_kept(&dir, runs().0);
+}
+
 /// No record agrees after the freed values, which are a hole: the retained values after them are copied.
 #[test]
 fn quarantine_file_holds_the_altered_values_after_the_freed_ones() {
     let (_parent, dir) = copied();
-    damage_record_at_end_of_freed(&dir);
+    damage_record_of(&dir, FREED.end);
     let file = OpenOptions::new().write(true).open(values(&dir)).unwrap();
     file.write_all_at(&[77], DATA + FREED.end + 5).unwrap();
     let altered = part(&values(&dir), FREED.end..FREED.end + 100_000);

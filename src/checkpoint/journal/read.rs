@@ -237,9 +237,8 @@ pub(super) fn scan(dir: &Path, file: &File) -> Result<Scan> {
 /// last one. Returns an empty list if
 ///
 /// - the first record after the damage is not within [`MAX_TORN_TAIL`] bytes of `from`,
-/// - a record does not belong to the same run or to its place, or a second damage follows,
-/// - a rollback or a repair may be among the lost records,
-/// - the run has discarded values, and a lost record stated the digest of the values before them.
+/// - a record does not belong to the same run or to its place, or a second damage follows, or
+/// - a rollback or a repair may be among the lost records.
 pub(super) fn records_after_damage(
     file: &File,
     path: &Path,
@@ -266,10 +265,7 @@ pub(super) fn records_after_damage(
         }
         number += 1;
     }
-    let Some((first, last)) = records.first().zip(records.last()) else { return Ok(Vec::new()) };
-    let is_lost = |n: u64| before.map_or(0, |before| before.count) < n && n < first.count;
-    let discarded = last.discarded().unwrap_or(0..0);
-    Ok(if discarded.is_empty() || !is_lost(discarded.start) { records } else { Vec::new() })
+    Ok(records)
 }
 
 /// Returns the first record after damage, in line `number` and with this correct hash, if it can follow `before`, the
