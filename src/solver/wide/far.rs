@@ -49,13 +49,16 @@ pub(super) struct FarRun {
     pub(super) known: u64,
 }
 
+/// Number of words of 64 further values.
+const FURTHER: usize = 8;
+
 /// The open values after the last candidate of a position, in case each candidate is a middle or a near option.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FurtherValues {
     /// Number of words before the first.
     first: usize,
     /// Bit v % 64 of word v / 64 - `first`: whether v is open.
-    words: [u64; 2],
+    words: [u64; FURTHER],
     /// One past the last value that the words cover.
     end: usize,
 }
@@ -63,14 +66,14 @@ pub(super) struct FurtherValues {
 impl FurtherValues {
     /// Whether there is none among the words.
     pub(super) fn is_empty(&self) -> bool {
-        self.words == [0; 2]
+        self.words == [0; FURTHER]
     }
 
     /// Those after `last`, which the words cover.
     pub(super) fn after(&self, last: u16) -> FurtherValues {
         let before = usize::from(last) + 1 - 64 * self.first;
         let mut after = self.clone();
-        for (word, start) in after.words.iter_mut().zip([0, 64]) {
+        for (word, start) in after.words.iter_mut().zip((0..).step_by(64)) {
             let cleared = u32::try_from(before.saturating_sub(start)).unwrap_or(u32::MAX);
             *word &= u64::MAX.checked_shl(cleared).unwrap_or(0);
         }
@@ -80,7 +83,7 @@ impl FurtherValues {
     /// The values after `last`, or all if there is none, as many as fit.
     fn of(open: &[u64], last: Option<u16>) -> FurtherValues {
         let (first, bit) = last.map_or((0, 0), |last| (usize::from(last) / 64, u32::from(last) % 64 + 1));
-        let mut words = [0; 2];
+        let mut words = [0; FURTHER];
         words.iter_mut().zip(&open[first..]).for_each(|(word, open)| *word = *open);
         words[0] &= u64::MAX.checked_shl(bit).unwrap_or(0);
         FurtherValues { first, words, end: 64 * (first + words.len()).min(open.len()) }

@@ -53,6 +53,10 @@ const COMMON_PER_MARK: u64 = 300;
 /// candidate is compared with all lookups that are not marked. With 60, .146 takes 2 % longer.
 const RARE_PARTS_PER_MARK: u64 = 30;
 
+/// Number of lookups up to which all are marked. The far step then compares no candidates, and knows all further
+/// values that are options.
+const ALL_MARKED: u64 = 1 << 12;
+
 /// Maximum number of positions per new hit of a marked common part, which gives rare values, for each split of the
 /// game. That many marks take about as long as the search for a pair.
 const RARE_PER_MARK: u64 = 60;
@@ -247,10 +251,11 @@ impl WideSolver {
         let pairs = self.lookups.len() as u64 * (end / 2).saturating_sub(HEAD_PARTS);
         let deep = self.marks.deep.saturating_mul(pairs) / (PAIRS_PER_MARK * self.marks.targets.max(1));
         let rare_per_mark = RARE_PER_MARK * self.lookups.len() as u64 + deep;
-        let (mut marks, more) = rayon::join(
-            || self.best_parts(&rare, &sample, common_per_mark),
-            || self.best_parts(&common, &sample, rare_per_mark),
-        );
+        let of_rare = || match self.count_lookups() {
+            0..=ALL_MARKED => rare.clone(),
+            _ => self.best_parts(&rare, &sample, common_per_mark),
+        };
+        let (mut marks, more) = rayon::join(of_rare, || self.best_parts(&common, &sample, rare_per_mark));
         marks.extend(more);
         marks
     }

@@ -14,10 +14,11 @@
 //! 2. **Middle** (`middle`), when the values before the run are known: remove the candidates and the rare values that
 //!    are middle options. With four threads or more, another thread begins with it a little earlier.
 //! 3. **Near** (`near`), one position after the other: remove the candidates and the rare values that are near options.
-//!    The least candidate left is the least common value m* that is no option. For a position without a candidate, the
-//!    solver computes all options with a rare part, unless an open rare value already decides. If memory does not hold
-//!    all values, each rare value below m* that is still open is searched among all pairs (`deep`), least first. If no
-//!    pair gives it, it is G(n), and n joins the list of rare positions; otherwise G(n) = m*.
+//!    The least candidate left is the least common value m* that is no option. A position without a candidate takes the
+//!    next *further* values, which no mark gives, unless an open rare value already decides; if all of them are options,
+//!    the solver computes all options with a rare part. If memory does not hold all values, each rare value below m*
+//!    that is still open is searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins
+//!    the list of rare positions; otherwise G(n) = m*.
 //!
 //! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values
 //! are below 256 the comparison of bytes (`exhaustive`) is faster.
@@ -60,14 +61,14 @@ use super::witnesses::{Head, Joined};
 use super::{SparseSpace, Work};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::kernel::{Kernel, WIDE_ROWS};
+use crate::kernel::{Kernel, WIDE_LANES, WIDE_ROWS};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 use learning::Marks;
 use lookups::SplitLookups;
 use recent_parts::RecentParts;
-use step::{LONGEST_LEAD, NextValues, Step};
+use step::{LONGEST_LEAD, NextValues, Step, longest_lead};
 
 /// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB, and few in unit tests.
 const HELD: u64 = if cfg!(test) { 1 << 11 } else { 1 << 24 };
@@ -77,6 +78,12 @@ const MOST_HELD: u64 = 1 << 30;
 
 /// Average number of pairs per position that searches of all pairs compare, above which memory holds all values.
 const DEEP_PAIRS: u64 = 1 << 14;
+
+/// Number of positions in a run.
+const RUN: u64 = WIDE_LANES as u64;
+
+/// Minimum number of positions in the lead where several threads work: that of two threads.
+const LEAST_LEAD: u64 = 4 * RUN;
 
 /// Maximum number of positions between two returns to the caller.
 const STEP: u64 = 1 << 16;
@@ -137,6 +144,8 @@ pub(super) struct WideSolver {
     recent: RecentParts,
     /// Number of candidates that the far step finds for each position, from 2 to [`WIDE_ROWS`].
     wanted: usize,
+    /// Maximum number of positions in the lead: a multiple of [`RUN`], at least [`LEAST_LEAD`].
+    lead: u64,
     /// Whether memory for all values was not available.
     lacks_memory: bool,
     /// Seed of the audit; `None` without an audit.
@@ -168,6 +177,7 @@ impl WideSolver {
             classes: Checked::new(Classes::default()),
             recent: RecentParts::default(),
             wanted: 2,
+            lead: LEAST_LEAD,
             lacks_memory: false,
             audit: None,
         };
@@ -309,6 +319,7 @@ impl WideSolver {
         self.learn_when_due();
         let next = Step::new(self, until, limits.threads).run(past, work)?;
         self.adjust_wanted(&next, limits.threads);
+        self.adjust_lead(&next, limits.threads);
         self.append(next, past, work, out)
     }
 
@@ -327,6 +338,22 @@ impl WideSolver {
             self.wanted = WIDE_ROWS.min(self.wanted + 1);
         } else if positions_of(TOO_MANY) < positions {
             self.wanted = 2.max(self.wanted - 1);
+        }
+    }
+
+    /// Adjusts the lead to the positions of a step that were left without a candidate. The shorter the lead, the fewer
+    /// candidates are middle options, and the less work is left to the near step, which one thread does. With a longer
+    /// lead, more threads can prepare runs.
+    fn adjust_lead(&mut self, next: &NextValues, threads: Threads) {
+        /// Number of positions per position without a candidate below which the lead is too long.
+        const TOO_LONG: u64 = 10;
+        /// The same, above which it may be longer.
+        const TOO_SHORT: u64 = 2 * TOO_LONG;
+        let (without, positions) = (next.found.without_candidate, next.values.len() as u64);
+        if self.wanted == WIDE_ROWS && without * TOO_LONG > positions {
+            self.lead = LEAST_LEAD.max(self.lead - RUN);
+        } else if without * TOO_SHORT < positions {
+            self.lead = longest_lead(threads).max(LEAST_LEAD).min(self.lead + RUN);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The near options of the positions of a run, and their values.
 
 use super::deep::is_skipped;
-use super::far::{FarLane, Searched};
+use super::far::{FarLane, Searched, without_constant};
 use super::lookups::SplitLookups;
 use super::reader::Reader;
 use super::recent_parts::RecentParts;
@@ -74,7 +74,7 @@ impl<'a> NearStep<'a> {
     }
 
     /// The pairs of parts of a run that the far step left out, because they are too near to each other.
-    fn too_near(&self, run: Run<'_>) -> Vec<(Split, Vec<WidePart>)> {
+    pub(super) fn too_near(&self, run: Run<'_>) -> Vec<(Split, Vec<WidePart>)> {
         let of = |lookups: &SplitLookups| {
             let SplitLookups { split, all, .. } = lookups;
             (*split, all.parts[all.too_near(split, run.positions())].to_vec())
@@ -180,7 +180,7 @@ impl<'a> NearStep<'a> {
 
     /// Appends the near options: those of moves that leave one heap or none, all pairs with a part in the run, and the
     /// pairs of parts so near to each other that the far step left them out.
-    fn near_options(&self, run: Run<'_>, too_near: &[(Split, Vec<WidePart>)], near: &mut Vec<u16>) {
+    pub(super) fn near_options(&self, run: Run<'_>, too_near: &[(Split, Vec<WidePart>)], near: &mut Vec<u16>) {
         let (n, reader) = (self.n(), &self.reader);
         near.extend(reader.solver.rule.single_options(n, |m| reader.value(m)));
         for split in reader.solver.rule.splits() {
@@ -193,13 +193,54 @@ impl<'a> NearStep<'a> {
     }
 
     /// The value of the next position, which is in `run`, where `lane` has no candidates or each of them is a near
-    /// option: all options with a rare part enter a set.
-    fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
+    /// option. The least further value that is no option is the next candidate.
+    pub(super) fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
+        /// Maximum number of further values that are compared.
+        const COMPARED: usize = 16;
         let (n, solver) = (self.n(), self.reader.solver);
         self.found.without_candidate += 1;
-        let mut seen: Box<[bool; 1 << 16]> = vec![false; 1 << 16].try_into().expect("2^16 items");
-        for lookups in self.reader.lookups() {
-            self.reader.enter_options(n, lookups, &mut seen);
+        let is_common = |v: &u16| !solver.is_rare(*v, n);
+        let mut common: Vec<u16> = lane.further.values().filter(is_common).take(COMPARED).collect();
+        self.remove_options(run, near, &mut common);
+        let Some(candidate) = common.into_iter().min() else { return self.value_of_all_options(lane, run, near) };
+        // All rare values before the further ones that are not in the lists are options.
+        let rare = lane.open.iter().chain(&lane.later).copied().chain(lane.further.values());
+        let mut rare: Vec<u16> = rare.take_while(|v| *v < candidate).filter(|v| !is_common(v)).collect();
+        self.remove_options(run, near, &mut rare);
+        rare.sort_unstable();
+        let searched = self.reader.search_far(solver.kernel, n, run, &mut rare);
+        self.note(&searched);
+        self.decide(run, Some(candidate), &rare)
+    }
+
+    /// Removes from further values of a lane, or values of its lists, the options of the next position: `near`, the
+    /// pairs with a part that the far step did not know, and the lookups that are not marked. No other pair with a rare
+    /// part gives such a value, because the far step entered it.
+    fn remove_options(&self, run: Run<'_>, near: &[u16], targets: &mut Vec<u16>) {
+        let (n, solver) = (self.n(), self.reader.solver);
+        targets.retain(|target| !near.contains(target));
+        for split in solver.rule.splits() {
+            let nearest = (n + 1).saturating_sub(split.remove + run.first).max(1);
+            let (small, large) = self.reader.small_part_values(n, &split, nearest..run.far() as u64);
+            without_constant(&split, targets, |targets| solver.kernel.find_values(small, large, targets));
+        }
+        if targets.is_empty() {
+            return;
+        }
+        let mut seen = vec![false; solver.classes.bound()];
+        for SplitLookups { split, unmarked, .. } in self.reader.lookups() {
+            self.reader.enter_options(n, split, unmarked, &mut seen);
+        }
+        targets.retain(|target| !seen[usize::from(*target)]);
+    }
+
+    /// The value of the next position, which is in `run`, where neither a candidate of `lane` nor one of the first
+    /// further values is left, or where all pairs are compared: all options with a rare part enter a set.
+    pub(super) fn value_of_all_options(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
+        let (n, solver) = (self.n(), self.reader.solver);
+        let mut seen = vec![false; solver.classes.bound()];
+        for SplitLookups { split, all, .. } in self.reader.lookups() {
+            self.reader.enter_options(n, split, all, &mut seen);
         }
         let mut enter = |option: u16| seen[usize::from(option)] = true;
         near.iter().copied().for_each(&mut enter);
@@ -210,7 +251,7 @@ impl<'a> NearStep<'a> {
                 self.reader.pair_options(n, &split, run.far() as u64).for_each(&mut enter);
             }
         }
-        let is_open = |v: &u16| !seen[usize::from(*v)];
+        let is_open = |v: &u16| !seen.get(usize::from(*v)).is_some_and(|&seen| seen);
         let is_common = |v: &u16| !solver.is_rare(*v, n);
         // All common values before the further ones are options, and so are all rare ones that are not in the lists.
         let listed = lane.open.iter().chain(&lane.later).copied().filter(|_| !solver.marks.all_pairs);

@@ -5,7 +5,7 @@
 //! after the step.
 
 use super::WideSolver;
-use super::lookups::SplitLookups;
+use super::lookups::{PartList, SplitLookups};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::kernel::{WidePart, WideParts};
@@ -154,20 +154,21 @@ impl<'a> Reader<'a> {
         (other > 0 && other.abs_diff(r) >= split.min_difference).then(|| part.value ^ self.value(other))
     }
 
-    /// Enters the options of lookups, as far as they exist.
-    pub(super) fn enter_options(&self, n: u64, lookups: &SplitLookups, options: &mut [bool; 1 << 16]) {
-        let SplitLookups { split, all, .. } = lookups;
-        let exist = all.parts.partition_point(|part| (part.offset as u64) < n);
-        let too_near = all.too_near(split, n..n + 1);
+    /// Enters the options of lookups, as far as they exist. `options` has an item for each value below the bound of the
+    /// classes.
+    pub(super) fn enter_options(&self, n: u64, split: &Split, lookups: &PartList, options: &mut [bool]) {
+        let PartList { parts, .. } = lookups;
+        let exist = parts.partition_point(|part| (part.offset as u64) < n);
+        let too_near = lookups.too_near(split, n..n + 1);
         let (start, end) = (too_near.start.min(exist), too_near.end.min(exist));
         for WideParts { window, at, list } in
-            [&all.parts[..start], &all.parts[end..exist]].into_iter().flat_map(|parts| self.windows(n, parts))
+            [&parts[..start], &parts[end..exist]].into_iter().flat_map(|parts| self.windows(n, parts))
         {
             for part in list {
                 options[usize::from(window[at - part.offset] ^ part.value)] = true;
             }
         }
-        for option in all.parts[start..end].iter().filter_map(|part| self.option(n, split, part)) {
+        for option in parts[start..end].iter().filter_map(|part| self.option(n, split, part)) {
             options[usize::from(option)] = true;
         }
     }

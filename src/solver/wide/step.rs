@@ -2,9 +2,10 @@
 //!
 //! The far step of a run does not read the values of the *lead*, the positions just before the run. So any thread can
 //! do it while the near step is still at earlier positions. A longer lead leaves more work to the producer: the middle
-//! step has more options, and more positions are left without a candidate. A shorter one makes threads wait. With four
-//! threads or more, another thread does a part of the middle step just before the producer takes the run: it *revises*
-//! the run (`middle`).
+//! step has more options, and more positions are left without a candidate. A shorter one makes threads wait. So the
+//! solver shortens the lead where more than one position in ten is left without a candidate. With four threads or more,
+//! another thread does a part of the middle step just before the producer takes the run: it *revises* the run
+//! (`middle`).
 //!
 //! Invariant: the value of a position is a function of the values before it. The lead, the number of threads and their
 //! order only decide which of the three steps excludes an option.
@@ -42,7 +43,7 @@ const REVISED: u64 = if cfg!(test) { LONGEST_LEAD } else { 2 * WIDE_LANES as u64
 const STEP_TIME: Duration = Duration::from_millis(250);
 
 /// Maximum number of positions in the lead with this number of threads.
-fn lead(threads: Threads) -> u64 {
+pub(super) fn longest_lead(threads: Threads) -> u64 {
     match threads.count() {
         1 => 0,
         // One run for each thread, and some more, so that a slow thread does not stop the others.
@@ -80,6 +81,8 @@ pub(super) struct Step<'a> {
     pub(super) solver: &'a WideSolver,
     positions: Range<u64>,
     threads: Threads,
+    /// Number of positions in the lead.
+    lead: u64,
     slots: Slots<Result<FarRun>>,
     /// What the near step has found in each run.
     pieces: Vec<OnceLock<Piece>>,
@@ -103,6 +106,7 @@ impl<'a> Step<'a> {
             solver,
             positions: first..end,
             threads,
+            lead: solver.lead.min(longest_lead(threads)),
             slots: Slots::new(first, runs, first, 1),
             pieces: (0..runs).map(|_| OnceLock::new()).collect(),
             spare: Mutex::new(Vec::new()),
@@ -194,7 +198,7 @@ impl<'a> Step<'a> {
 
     /// One past the last position that the far step of the run from position `first` on knows.
     fn known_before(&self, first: u64) -> u64 {
-        first.saturating_sub(lead(self.threads)).max(self.positions.start)
+        first.saturating_sub(self.lead).max(self.positions.start)
     }
 
     /// Searches all pairs with all threads of the pool, or alone as long as a thread of the step has not begun.

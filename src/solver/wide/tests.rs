@@ -1,12 +1,16 @@
 use super::WideSolver;
 use super::audit::ONE_IN_OF_ALL_PAIRS;
 use super::far::{FarLane, FarRun};
+use super::lookups::SplitLookups;
+use super::near::NearStep;
 use super::reader::Reader;
 use super::run::Run;
+use super::step::Step;
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::solver::audit;
 use crate::solver::block::BlockLimits;
+use crate::solver::parallelism::Threads;
 use crate::solver::{self, Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
 use crate::support::Random;
 use crate::theory::definition;
@@ -372,7 +376,9 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
                     before.further.values().partition(|value| last.is_some_and(|last| value <= last));
                 assert!(after.further.values().eq(left), "{game}, lane {lane}");
                 let mut is_option = [false; 1 << 16];
-                wide.lookups.iter().for_each(|lookups| all_known.enter_options(n, lookups, &mut is_option));
+                wide.lookups
+                    .iter()
+                    .for_each(|SplitLookups { split, all, .. }| all_known.enter_options(n, split, all, &mut is_option));
                 let (rare_passed, common): (Vec<u16>, Vec<u16>) =
                     passed.into_iter().partition(|&value| wide.is_rare(value, n));
                 assert_eq!(after.later, rare_passed, "{game}, lane {lane}");
@@ -383,6 +389,40 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
         }
     }
     assert!(candidates > 50 && rare > 20, "{candidates} candidates, {rare} rare values");
+}
+
+/// For a position without a candidate, the further values give the value that all options give, whatever the lead.
+#[test]
+fn further_values_give_the_value_that_all_options_give() {
+    const BEGIN: usize = 50_000;
+    let random = &mut Random::new("wide solver, further values");
+    let (mut further, mut rare) = (0, 0);
+    for game in [".146", ".143", ".416", ".206", "grundy", "grundy:d=7"] {
+        let (all, mut wide) = solver_of(game, BEGIN, BEGIN + 2048);
+        wide.kernel = random.pick(&Kernel::available());
+        let (known, mut work) = (BEGIN as u64, Work::default());
+        let step = Step::new(&wide, known + 2048, Threads::ONE);
+        for lead in [0, 64, 256, 1024] {
+            let run = Run { known, first: known + lead, recent: &wide.recent };
+            let past = &all[..BEGIN];
+            let mut near = NearStep::new(&step, &past, &mut work);
+            let mut far = FarRun::default();
+            near.reader.far_lanes(wide.kernel, run, &mut far);
+            near.reader.push(&all[BEGIN..][..lead as usize]);
+            let too_near = near.too_near(run);
+            for (n, lane) in run.positions().zip(&far.lanes) {
+                let mut options = Vec::new();
+                near.near_options(run, &too_near, &mut options);
+                let value = near.plain_value(lane, run, &options).unwrap();
+                let expected = near.value_of_all_options(lane, run, &options).unwrap();
+                assert_eq!(value, expected, "{game}, {}, {n}, lead {lead}", wide.kernel);
+                further += u64::from(lane.further.values().any(|v| v == value));
+                rare += u64::from(wide.is_rare(value, n));
+                near.reader.push(&all[n as usize..][..1]);
+            }
+        }
+    }
+    assert!(further > 500 && rare > 0, "{further} further values, {rare} rare ones");
 }
 
 /// A thread whose copy of the last values or of the new lookups changes is found out after the step.
