@@ -383,35 +383,43 @@ fn point_of(record: &Record, before: Option<&Record>) -> std::result::Result<Com
     }
 }
 
+/// Returns the format that a line states, or why it states none.
+fn format_of(line: &[u8]) -> std::result::Result<u64, BrokenRecord> {
+    let value: serde_json::Value = serde_json::from_slice(line).map_err(|_| BrokenRecord::NotJson)?;
+    value.get("format").and_then(serde_json::Value::as_u64).ok_or(BrokenRecord::NoFormat)
+}
+
+/// Returns the error of a journal of another format.
+fn other_format(dir: &Path, found: u64) -> Result<Line> {
+    Err(Error::Format { path: dir.into(), found, expected: FORMAT })
+}
+
 /// Checks that a line is a good record that follows the record `before` it.
 ///
 /// # Errors
 /// [`Error::Format`] if the line is a record of another format.
 fn check_line(dir: &Path, line: &[u8], before: Option<&Record>) -> Result<Line> {
     let broken = |record| Ok(Line::Broken(record));
-    let other_format = |found: u64| Err(Error::Format { path: dir.into(), found, expected: FORMAT });
-    let value = serde_json::from_slice::<serde_json::Value>(line).ok();
-    let format = value.as_ref().and_then(|value| value.get("format")?.as_u64());
+    let parsed = serde_json::from_slice::<Record>(line);
     let Some(hash) = own_hash(line) else {
         // A record of this format whose format number was altered is damage.
-        let is_ours = || value.is_some_and(|record| serde_json::from_value::<Record>(record).is_ok());
-        return match format {
-            Some(format) if before.is_none() && format != u64::from(FORMAT) && !is_ours() => other_format(format),
+        return match format_of(line) {
+            Ok(found) if before.is_none() && found != u64::from(FORMAT) && parsed.is_err() => other_format(dir, found),
             _ => broken(BrokenRecord::Hash),
         };
     };
-    let Some(value) = value else { return broken(BrokenRecord::NotJson) };
-    match format {
-        Some(format) if format == u64::from(FORMAT) => {}
-        Some(format) => return other_format(format),
-        None => return broken(BrokenRecord::NoFormat),
-    }
-    let record: Record = match serde_json::from_value(value) {
-        Ok(record) => record,
+    let record = match parsed {
+        Ok(record) if record.format == FORMAT => record,
+        Ok(record) => return other_format(dir, record.format.into()),
         Err(error) => {
-            // The error text may quote bytes of the record, so it is escaped.
-            let why = error.to_string().escape_debug().to_string();
-            return broken(BrokenRecord::Fields { why });
+            return match format_of(line) {
+                // The error text may quote bytes of the record, so it is escaped.
+                Ok(found) if found == u64::from(FORMAT) => {
+                    broken(BrokenRecord::Fields { why: error.to_string().escape_debug().to_string() })
+                }
+                Ok(found) => other_format(dir, found),
+                Err(why) => broken(why),
+            };
         }
     };
     let foreign = fault::is("accept-foreign-record"); // deliberate fault, see fault.rs
