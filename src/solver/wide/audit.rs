@@ -54,7 +54,7 @@ impl WideSolver {
     }
 
     /// The error of an audit that finds other options of the position of a lane.
-    fn options_differ(&self, run: Run<'_>, lane: usize) -> Error {
+    pub(super) fn options_differ(&self, run: Run<'_>, lane: usize) -> Error {
         let [kernel, other] = [self.kernel, self.kernel.other()].map(Kernel::name);
         Error::OptionsDiffer { n: run.first + lane as u64, kernel, other }
     }

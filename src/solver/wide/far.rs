@@ -254,7 +254,8 @@ impl Reader<'_> {
                 marked.clear_options(lane, &split, open);
                 let nearest = (n - run.known + 1).saturating_sub(split.remove).max(1);
                 for option in self.small_part_options(n, &split, nearest..run.far() as u64) {
-                    open[usize::from(option) / 64] &= !(1 << (option % 64));
+                    // Only a changed bit in memory gives an option beyond the bound.
+                    open[usize::from(option) / 64 % words] &= !(1 << (option % 64));
                 }
             }
         }

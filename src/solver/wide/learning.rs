@@ -1,6 +1,6 @@
 //! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
-//! The choice is greedy, as in [`lookup_order`](crate::solver::lookup_order): a part gains the weights of the values
+//! Where there are few lookups, all rare parts that may be marked are. Otherwise the choice is greedy, as in [`lookup_order`](crate::solver::lookup_order): a part gains the weights of the values
 //! below G(n) that it hits, and each hit lowers the weight of a value to about 3/8. A round takes all parts whose gain
 //! reaches a threshold; the next threshold is three quarters of it.
 
@@ -53,9 +53,10 @@ const COMMON_PER_MARK: u64 = 300;
 /// candidate is compared with all lookups that are not marked. With 60, .146 takes 2 % longer.
 const RARE_PARTS_PER_MARK: u64 = 30;
 
-/// Number of lookups up to which all are marked. The far step then compares no candidates, and knows all further
-/// values that are options.
-const ALL_MARKED: u64 = 1 << 12;
+/// Maximum number of lookups where every rare part that may be marked is marked. The far step then compares candidates
+/// with few lookups, and few further values are options of a lookup. With 1600 to 2000 lookups, the additional marks take
+/// as much time as the comparison; with 4000 they take longer (record 2026-11-30).
+const ALL_MARKED: u64 = 2500;
 
 /// Maximum number of positions per new hit of a marked common part, which gives rare values, for each split of the
 /// game. That many marks take about as long as the search for a pair.
@@ -103,7 +104,7 @@ pub(super) struct Marks {
     /// Number of these searches that compared all pairs.
     pub(super) deep: u64,
     /// The number of values at which the solver decided last whether to compare all pairs.
-    judged_at: u64,
+    pub(super) judged_at: u64,
     /// Whether the far step compares all pairs ([`WideSolver::compares_all_pairs`]).
     pub(super) all_pairs: bool,
     /// Whether searches often compare all pairs, so that memory should hold all values.

@@ -14,9 +14,9 @@
 //! 2. **Middle** (`middle`), when the values before the run are known: remove the candidates and the rare values that
 //!    are middle options. With four threads or more, another thread begins with it a little earlier.
 //! 3. **Near** (`near`), one position after the other: remove the candidates and the rare values that are near options.
-//!    The least candidate left is the least common value m* that is no option. A position without a candidate takes the
-//!    next *further* values, which no mark gives, unless an open rare value already decides; if all of them are options,
-//!    the solver computes all options with a rare part. If memory does not hold all values, each rare value below m*
+//!    The least candidate left is the least common value m* that is no option. For a position without a
+//!    candidate, the solver tries the first *further* values, which no mark gives, unless an open rare value already
+//!    decides; if all of these are options, it computes all options with a rare part. If memory does not hold all values, each rare value below m*
 //!    that is still open is searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins
 //!    the list of rare positions; otherwise G(n) = m*.
 //!
@@ -84,6 +84,9 @@ const RUN: u64 = WIDE_LANES as u64;
 
 /// Minimum number of positions in the lead where several threads work: that of two threads.
 const LEAST_LEAD: u64 = 4 * RUN;
+
+/// Number of positions in the lead of a new solver, where the number of threads allows it.
+const FIRST_LEAD: u64 = if cfg!(test) { LONGEST_LEAD } else { LEAST_LEAD };
 
 /// Maximum number of positions between two returns to the caller.
 const STEP: u64 = 1 << 16;
@@ -177,7 +180,7 @@ impl WideSolver {
             classes: Checked::new(Classes::default()),
             recent: RecentParts::default(),
             wanted: 2,
-            lead: LEAST_LEAD,
+            lead: FIRST_LEAD,
             lacks_memory: false,
             audit: None,
         };
@@ -324,7 +327,7 @@ impl WideSolver {
     }
 
     /// Adjusts the number of candidates to the positions of a step that were left without one. For such a position the
-    /// near step compares many options, while other threads wait; each candidate more takes some percent of the time of
+    /// near step compares more options, while other threads wait; each candidate more takes some percent of the time of
     /// all.
     fn adjust_wanted(&mut self, next: &NextValues, threads: Threads) {
         /// Number of positions per position without a candidate, for one thread, below which candidates are too few.

@@ -25,7 +25,7 @@ pub(super) struct Found {
     pub(super) targets: u64,
     /// Number of these searches that compared all pairs.
     pub(super) deep_searches: u64,
-    /// Number of positions without a candidate for which all options with a rare part were compared.
+    /// Number of positions that were left without a candidate.
     pub(super) without_candidate: u64,
 }
 
@@ -193,7 +193,7 @@ impl<'a> NearStep<'a> {
     }
 
     /// The value of the next position, which is in `run`, where `lane` has no candidates or each of them is a near
-    /// option. The least further value that is no option is the next candidate.
+    /// option. The next candidate is the least of the first further values that is no option.
     pub(super) fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
         /// Maximum number of further values that are compared.
         const COMPARED: usize = 16;
@@ -201,12 +201,13 @@ impl<'a> NearStep<'a> {
         self.found.without_candidate += 1;
         let is_common = |v: &u16| !solver.is_rare(*v, n);
         let mut common: Vec<u16> = lane.further.values().filter(is_common).take(COMPARED).collect();
-        self.remove_options(run, near, &mut common);
+        self.remove_other_options(run, near, &mut common);
         let Some(candidate) = common.into_iter().min() else { return self.value_of_all_options(lane, run, near) };
+        self.check_further(run, candidate)?;
         // All rare values before the further ones that are not in the lists are options.
         let rare = lane.open.iter().chain(&lane.later).copied().chain(lane.further.values());
         let mut rare: Vec<u16> = rare.take_while(|v| *v < candidate).filter(|v| !is_common(v)).collect();
-        self.remove_options(run, near, &mut rare);
+        self.remove_other_options(run, near, &mut rare);
         rare.sort_unstable();
         let searched = self.reader.search_far(solver.kernel, n, run, &mut rare);
         self.note(&searched);
@@ -214,9 +215,9 @@ impl<'a> NearStep<'a> {
     }
 
     /// Removes from further values of a lane, or values of its lists, the options of the next position: `near`, the
-    /// pairs with a part that the far step did not know, and the lookups that are not marked. No other pair with a rare
-    /// part gives such a value, because the far step entered it.
-    fn remove_options(&self, run: Run<'_>, near: &[u16], targets: &mut Vec<u16>) {
+    /// pairs with a part that the far step did not know, and the lookups that are not marked. The far step entered all
+    /// other pairs with a rare part, so none of them gives such a value.
+    fn remove_other_options(&self, run: Run<'_>, near: &[u16], targets: &mut Vec<u16>) {
         let (n, solver) = (self.n(), self.reader.solver);
         targets.retain(|target| !near.contains(target));
         for split in solver.rule.splits() {
@@ -234,6 +235,26 @@ impl<'a> NearStep<'a> {
         targets.retain(|target| !seen[usize::from(*target)]);
     }
 
+    /// Compares a further value that is to be a candidate with all lookups, marked or not, where the run is audited.
+    ///
+    /// # Errors
+    /// [`Error::OptionsDiffer`] when it is an option.
+    fn check_further(&self, run: Run<'_>, candidate: u16) -> Result<()> {
+        let (n, solver) = (self.n(), self.reader.solver);
+        if !solver.is_audited(run) {
+            return Ok(());
+        }
+        let is_option = |lookups: &SplitLookups| {
+            let mut seen = vec![false; solver.classes.bound()];
+            self.reader.enter_options(n, &lookups.split, &lookups.all, &mut seen);
+            seen[usize::from(candidate)]
+        };
+        match self.reader.lookups().any(is_option) {
+            true => Err(solver.options_differ(run, index(n - run.first))),
+            false => Ok(()),
+        }
+    }
+
     /// The value of the next position, which is in `run`, where neither a candidate of `lane` nor one of the first
     /// further values is left, or where all pairs are compared: all options with a rare part enter a set.
     pub(super) fn value_of_all_options(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
@@ -242,7 +263,8 @@ impl<'a> NearStep<'a> {
         for SplitLookups { split, all, .. } in self.reader.lookups() {
             self.reader.enter_options(n, split, all, &mut seen);
         }
-        let mut enter = |option: u16| seen[usize::from(option)] = true;
+        let most = seen.len() - 1; // see `Reader::enter_options`
+        let mut enter = |option: u16| seen[usize::from(option) & most] = true;
         near.iter().copied().for_each(&mut enter);
         for split in solver.rule.splits() {
             let nearest = (n + 1).saturating_sub(split.remove + run.first).max(1);

@@ -155,9 +155,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Enters the options of lookups, as far as they exist. `options` has an item for each value below the bound of the
-    /// classes.
+    /// classes, a power of two. Of an option beyond it, which only a changed bit in memory can give, the low bits count.
     pub(super) fn enter_options(&self, n: u64, split: &Split, lookups: &PartList, options: &mut [bool]) {
-        let PartList { parts, .. } = lookups;
+        let (PartList { parts, .. }, most) = (lookups, options.len() - 1);
         let exist = parts.partition_point(|part| (part.offset as u64) < n);
         let too_near = lookups.too_near(split, n..n + 1);
         let (start, end) = (too_near.start.min(exist), too_near.end.min(exist));
@@ -165,11 +165,11 @@ impl<'a> Reader<'a> {
             [&parts[..start], &parts[end..exist]].into_iter().flat_map(|parts| self.windows(n, parts))
         {
             for part in list {
-                options[usize::from(window[at - part.offset] ^ part.value)] = true;
+                options[usize::from(window[at - part.offset] ^ part.value) & most] = true;
             }
         }
         for option in parts[start..end].iter().filter_map(|part| self.option(n, split, part)) {
-            options[usize::from(option)] = true;
+            options[usize::from(option) & most] = true;
         }
     }
 

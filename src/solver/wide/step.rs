@@ -2,10 +2,10 @@
 //!
 //! The far step of a run does not read the values of the *lead*, the positions just before the run. So any thread can
 //! do it while the near step is still at earlier positions. A longer lead leaves more work to the producer: the middle
-//! step has more options, and more positions are left without a candidate. A shorter one makes threads wait. So the
-//! solver shortens the lead where more than one position in ten is left without a candidate. With four threads or more,
-//! another thread does a part of the middle step just before the producer takes the run: it *revises* the run
-//! (`middle`).
+//! step has more options, and more positions are left without a candidate. A shorter one makes threads wait. Where
+//! positions have as many candidates as possible and more than one in ten loses all, the solver shortens the lead. With
+//! four threads or more, another thread does a part of the middle step just before the producer takes the run: it
+//! *revises* the run (`middle`).
 //!
 //! Invariant: the value of a position is a function of the values before it. The lead, the number of threads and their
 //! order only decide which of the three steps excludes an option.

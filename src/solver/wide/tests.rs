@@ -1,3 +1,4 @@
+use super::NextValues;
 use super::WideSolver;
 use super::audit::ONE_IN_OF_ALL_PAIRS;
 use super::far::{FarLane, FarRun};
@@ -7,7 +8,7 @@ use super::reader::Reader;
 use super::run::Run;
 use super::step::Step;
 use crate::error::Error;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, WIDE_ROWS};
 use crate::solver::audit;
 use crate::solver::block::BlockLimits;
 use crate::solver::parallelism::Threads;
@@ -136,11 +137,26 @@ fn wide_solver(rule: &Rule, space: SparseSpace, values: &[u16]) -> WideSolver {
 /// The values of a game up to `end`, and a solver in the best space of the first `begin` of them, which it has learnt
 /// from.
 fn solver_of(game: &str, begin: usize, end: usize) -> (Vec<u16>, WideSolver) {
+    let (all, mut wide) = unlearnt_solver_of(game, begin, end);
+    wide.learn_when_due();
+    (all, wide)
+}
+
+/// The same with a solver that uses lookups, where [`solver_of`] may compare all pairs.
+fn lookup_solver_of(game: &str, begin: usize, end: usize) -> (Vec<u16>, WideSolver) {
+    let (all, mut wide) = unlearnt_solver_of(game, begin, end);
+    wide.marks.judged_at = begin as u64;
+    wide.learn_when_due();
+    assert!(!wide.marks.all_pairs, "{game}");
+    (all, wide)
+}
+
+/// The values of a game up to `end`, and a solver in the best space of the first `begin` of them.
+fn unlearnt_solver_of(game: &str, begin: usize, end: usize) -> (Vec<u16>, WideSolver) {
     let rule: Rule = game.parse().unwrap();
     let all = solver::values(&rule, Method::default(), end).unwrap();
     let (space, _) = solver::Histogram::of(&&all[..begin]).unwrap().best_space(&rule);
-    let mut wide = wide_solver(&rule, space, &all[..begin]);
-    wide.learn_when_due();
+    let wide = wide_solver(&rule, space, &all[..begin]);
     (all, wide)
 }
 
@@ -398,7 +414,7 @@ fn further_values_give_the_value_that_all_options_give() {
     let random = &mut Random::new("wide solver, further values");
     let (mut further, mut rare) = (0, 0);
     for game in [".146", ".143", ".416", ".206", "grundy", "grundy:d=7"] {
-        let (all, mut wide) = solver_of(game, BEGIN, BEGIN + 2048);
+        let (all, mut wide) = lookup_solver_of(game, BEGIN, BEGIN + 2048);
         wide.kernel = random.pick(&Kernel::available());
         let (known, mut work) = (BEGIN as u64, Work::default());
         let step = Step::new(&wide, known + 2048, Threads::ONE);
@@ -423,6 +439,46 @@ fn further_values_give_the_value_that_all_options_give() {
         }
     }
     assert!(further > 500 && rare > 0, "{further} further values, {rare} rare ones");
+}
+
+/// A changed bit in memory can give an option beyond every value, which must not end the process.
+#[test]
+fn an_option_beyond_the_bound_of_the_classes_is_entered() {
+    let (all, mut wide) = lookup_solver_of(".146", 50_000, 50_000);
+    let bound = wide.classes.bound();
+    let place = all.len() - 200;
+    wide.values.items_mut()[place] ^= 1 << 15;
+    let reader = Reader::new(&wide);
+    let mut seen = vec![false; bound];
+    for SplitLookups { split, all, .. } in &wide.lookups {
+        reader.enter_options(reader.end(), split, all, &mut seen);
+    }
+    let (mut far, end) = (FarRun::default(), reader.end());
+    reader.far_lanes(wide.kernel, Run { known: end, first: end, recent: &wide.recent }, &mut far);
+    assert!(wide.check_memory(&all.as_slice()).is_err());
+}
+
+/// The lead is between that of two threads and the longest of the given threads.
+#[test]
+fn the_lead_is_shortened_while_candidates_are_lost() {
+    let (_, mut wide) = solver_of(".146", 5000, 5000);
+    let mut lead_after = |without: u64, wanted: usize, threads: Threads| {
+        wide.wanted = wanted;
+        let mut work = Work::default();
+        let past: &[u16] = &[];
+        let step = Step::new(&wide, 5001, Threads::ONE);
+        let mut found = NearStep::new(&step, &past, &mut work).found;
+        found.without_candidate = without;
+        wide.adjust_lead(&NextValues { values: vec![0; 1000], found, outcome: Ok(()) }, threads);
+        wide.lead
+    };
+    assert_eq!(lead_after(30, WIDE_ROWS, Threads::EIGHT), 768, "the longest lead of eight threads");
+    assert_eq!(lead_after(200, WIDE_ROWS - 1, Threads::EIGHT), 768, "more candidates come first");
+    assert_eq!(lead_after(200, WIDE_ROWS, Threads::EIGHT), 704);
+    assert_eq!(lead_after(70, WIDE_ROWS, Threads::EIGHT), 704, "neither too many nor few");
+    assert_eq!(lead_after(30, WIDE_ROWS, Threads::EIGHT), 768);
+    assert_eq!((0..20).map(|_| lead_after(200, WIDE_ROWS, Threads::EIGHT)).last(), Some(256));
+    assert_eq!(lead_after(0, WIDE_ROWS, Threads::TWO), 256);
 }
 
 /// A thread whose copy of the last values or of the new lookups changes is found out after the step.
