@@ -152,7 +152,7 @@ pub enum Damage {
     #[error("{0}")]
     Summary(SummaryDamage),
     /// The discard summary and a record state different digests of the same values.
-    #[error("the snapshot of the freed values ends in another digest than the record at {values}")]
+    #[error("the snapshot of the freed values and the record of {values} values state different digests")]
     SummaryDigest {
         /// Number of values of the record.
         values: u64,

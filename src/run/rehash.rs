@@ -52,7 +52,7 @@ impl Rehash<'_> {
                 }
                 if chain.count() < summary.to {
                     if chain.count() != summary.from {
-                        // No record states the digest of the values before the discarded ones.
+                        // Nothing states the digest of the head. A resume drops such points before.
                         return Ok(Some(VerifiedTable { chain, counted, good }));
                     }
                     chain = DigestChain::resume(summary.to, summary.digest().unwrap_or_default());

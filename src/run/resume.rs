@@ -59,7 +59,7 @@ struct Recovery<'c, 'a> {
     context: &'c mut Context<'a>,
     rule: Rule,
     journal: Journal,
-    /// The journal as it was found.
+    /// The journal as it was found, and the head that the summary states among its points.
     contents: Contents,
     /// The record that the next one continues.
     last: Record,
@@ -90,12 +90,12 @@ impl<'c, 'a> Recovery<'c, 'a> {
             Err(Error::Damage { .. }) if options.rollback => None,
             read => read?,
         };
-        let mut points = contents.points.clone();
+        let mut contents = contents;
         if let Some(summary) = &summary {
-            summary.add_head(&mut points);
+            summary.add_head(&mut contents.points);
         }
         let lookback = solver::lookback(&rule, last.last_rare);
-        let is_head_lost = is_head_lost(&last, &points);
+        let is_head_lost = is_head_lost(&last, &contents.points);
         let room = if is_head_lost {
             let (options, last) = (Options { keep: None, ..options.clone() }, Record { keep: None, ..last.clone() });
             check_room(dir, &options, Some(&last), last.width, lookback)?
@@ -103,6 +103,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             check_room(dir, options, Some(&contents.last), last.width, lookback)?
         };
         context.observer.opened(&Opening::new(&rule, dir, options, last.count, room));
+        let points = contents.points.clone();
         let mut recovery = Recovery { context, rule, journal, contents, last, points, summary, repaired: 0 };
         recovery.drop_unusable_points();
         if is_head_lost {
@@ -532,7 +533,8 @@ fn first_wrong(points: &[CommitPoint], good: Option<&CommitPoint>, discarded: &R
     let (count, escapes) = good.map_or((0, 0), |good| (good.count, good.escapes));
     let from = if discarded.contains(&count) { discarded.end } else { count };
     let next = points.iter().find(|point| point.count > from);
-    // At most one segment: a longer range may contain discarded values, which are a hole.
-    let end = next.map_or(from, |next| next.count.min(from.saturating_add(SEGMENT)));
+    // At most one segment, and no discarded values, which are a hole.
+    let most = if from < discarded.start { discarded.start } else { u64::MAX };
+    let end = next.map_or(from, |next| next.count.min(from.saturating_add(SEGMENT)).min(most));
     (from..end, escapes..next.map_or(escapes, |next| next.escapes.max(escapes)))
 }

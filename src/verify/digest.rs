@@ -116,8 +116,7 @@ fn hash(
     if let Some(summary) = summary {
         summary.add_head(&mut points);
     }
-    // Start at a segment boundary whose digest a record or the summary states, end at an n whose digest a record
-    // states.
+    // Start at a segment boundary, and end at an n, whose digest a record or the summary states.
     let stated = points.iter().rev().map(|p| (p.count, p.digest)).find(|&(n, _)| is_boundary(n, &range));
     let summarized = summary.and_then(|summary| Some((summary.to, summary.digest()?)));
     // A record takes precedence over the summary.
