@@ -1,10 +1,10 @@
 //! Statistics of the values: of all values for the commit records, and of discarded values for their summary.
 //!
 //! The discard summary of a run, `snapshot-COUNT.json`, describes its discarded values: their range, the digest of all
-//! values up to the end of that range, and the rare positions, running maxima and histogram of the range. It also states
-//! the digest of the head, the values before that range, so that the loss of the record that states it costs no values.
-//! It is written under a temporary name, made durable and renamed before a record names it and its BLAKE3. It is removed
-//! when two records name a later summary.
+//! values up to the end of that range, and the rare positions, running maxima and histogram of the range. It also
+//! states the digest of the head, the values before that range, so that the loss of the record that states it costs no
+//! values. It is written under a temporary name, made durable and renamed before a record names it and its BLAKE3. It
+//! is removed when two records name a later summary.
 //!
 //! Invariant: a summary that [`DiscardSummary::read`] returns has the hash that the record states, and agrees with the
 //! record and with itself.

@@ -456,7 +456,7 @@ fn space_is_fixed_before_the_first_discarding_commit() {
 /// The discard summary states the digest of the head too. Without it, as in summaries of earlier versions, nothing
 /// states which head belongs to the values after the discarded ones.
 #[test]
-fn lost_record_of_the_head_costs_values_only_without_its_digest_in_the_summary() {
+fn a_lost_record_of_the_head_costs_values_if_no_summary_states_it() {
     const KEPT: u64 = 140_000;
     let count = RETAINED_HEAD + 4 * SEGMENT + KEPT;
     let keeping = |to| Options { keep: Some(KEPT), ..options(to) };

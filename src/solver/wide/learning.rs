@@ -1,8 +1,9 @@
 //! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
-//! Where there are few lookups, all rare parts that may be marked are. Otherwise the choice is greedy, as in [`lookup_order`](crate::solver::lookup_order): a part gains the weights of the values
-//! below G(n) that it hits, and each hit lowers the weight of a value to about 3/8. A round takes all parts whose gain
-//! reaches a threshold; the next threshold is three quarters of it.
+//! Where there are few lookups, all rare parts that may be marked are. Otherwise the choice is greedy, as in
+//! [`lookup_order`](crate::solver::lookup_order): a part gains the weights of the values below G(n) that it hits, and
+//! each hit lowers the weight of a value to about 3/8. A round takes all parts whose gain reaches a threshold; the next
+//! threshold is three quarters of it.
 
 use super::WideSolver;
 use super::lookups::SplitLookups;
@@ -54,8 +55,8 @@ const COMMON_PER_MARK: u64 = 300;
 const RARE_PARTS_PER_MARK: u64 = 30;
 
 /// Maximum number of lookups where every rare part that may be marked is marked. The far step then compares candidates
-/// with few lookups, and few further values are options of a lookup. With 1600 to 2000 lookups, the additional marks take
-/// as much time as the comparison; with 4000 they take longer (record 2026-11-30).
+/// with few lookups, and few further values are options of a lookup. With 1600 to 2000 lookups, the additional marks
+/// take as much time as the comparison; with 4000 they take longer (record 2026-11-30).
 const ALL_MARKED: u64 = 2500;
 
 /// Maximum number of positions per new hit of a marked common part, which gives rare values, for each split of the

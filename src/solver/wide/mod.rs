@@ -14,11 +14,11 @@
 //! 2. **Middle** (`middle`), when the values before the run are known: remove the candidates and the rare values that
 //!    are middle options. With four threads or more, another thread begins with it a little earlier.
 //! 3. **Near** (`near`), one position after the other: remove the candidates and the rare values that are near options.
-//!    The least candidate left is the least common value m* that is no option. For a position without a
-//!    candidate, the solver tries the first *further* values, which no mark gives, unless an open rare value already
-//!    decides; if all of these are options, it computes all options with a rare part. If memory does not hold all values, each rare value below m*
-//!    that is still open is searched among all pairs (`deep`), least first. If no pair gives it, it is G(n), and n joins
-//!    the list of rare positions; otherwise G(n) = m*.
+//!    The least candidate left is the least common value m* that is no option. For a position without a candidate, the
+//!    solver tries the first *further* values, which no mark gives, unless an open rare value already decides; if all
+//!    of these are options, it computes all options with a rare part. If memory does not hold all values, each rare
+//!    value below m* that is still open is searched among all pairs (`deep`), least first. If no pair gives it, it is
+//!    G(n), and n joins the list of rare positions; otherwise G(n) = m*.
 //!
 //! Without a space ([`SparseSpace::NONE`]) no list holds rare positions, and all pairs are compared. While all values
 //! are below 256 the comparison of bytes (`exhaustive`) is faster.

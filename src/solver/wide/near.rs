@@ -249,10 +249,10 @@ impl<'a> NearStep<'a> {
             self.reader.enter_options(n, &lookups.split, &lookups.all, &mut seen);
             seen[usize::from(candidate)]
         };
-        match self.reader.lookups().any(is_option) {
-            true => Err(solver.options_differ(run, index(n - run.first))),
-            false => Ok(()),
+        if self.reader.lookups().any(is_option) {
+            return Err(solver.options_differ(run, index(n - run.first)));
         }
+        Ok(())
     }
 
     /// The value of the next position, which is in `run`, where neither a candidate of `lane` nor one of the first

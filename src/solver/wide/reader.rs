@@ -155,7 +155,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Enters the options of lookups, as far as they exist. `options` has an item for each value below the bound of the
-    /// classes, a power of two. Of an option beyond it, which only a changed bit in memory can give, the low bits count.
+    /// classes, a power of two. Of an option beyond it, which only a changed bit in memory can give, the low bits
+    /// count.
     pub(super) fn enter_options(&self, n: u64, split: &Split, lookups: &PartList, options: &mut [bool]) {
         let (PartList { parts, .. }, most) = (lookups, options.len() - 1);
         let exist = parts.partition_point(|part| (part.offset as u64) < n);
