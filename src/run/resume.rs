@@ -481,7 +481,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
 }
 
 /// Whether a run is to discard values and never can, because neither a record nor the summary states the digest of the
-/// head. In a run that has discarded values this cannot last: it goes back to the values before them.
+/// head. A run that has discarded values goes back to a point before them instead, and computes the head again.
 fn is_head_lost(last: &Record, points: &[CommitPoint]) -> bool {
     let is_stated = points.iter().any(|point| point.count == RETAINED_HEAD);
     let has_discarded = last.snapshot.is_some();
