@@ -178,14 +178,18 @@ impl<'a> NearStep<'a> {
         }
     }
 
+    /// The least smaller part of a pair of the next position whose other part is before the run.
+    fn first_beyond_run(&self, run: Run<'_>, split: &Split) -> u64 {
+        (self.n() + 1).saturating_sub(split.remove + run.first).max(1)
+    }
+
     /// Appends the near options: those of moves that leave one heap or none, all pairs with a part in the run, and the
     /// pairs of parts so near to each other that the far step left them out.
     pub(super) fn near_options(&self, run: Run<'_>, too_near: &[(Split, Vec<WidePart>)], near: &mut Vec<u16>) {
         let (n, reader) = (self.n(), &self.reader);
         near.extend(reader.solver.rule.single_options(n, |m| reader.value(m)));
         for split in reader.solver.rule.splits() {
-            let end = (n + 1).saturating_sub(split.remove + run.first);
-            near.extend(reader.small_part_options(n, &split, 1..end));
+            near.extend(reader.small_part_options(n, &split, 1..self.first_beyond_run(run, &split)));
         }
         for (split, parts) in too_near {
             near.extend(parts.iter().filter_map(|part| reader.option(n, split, part)));
@@ -221,8 +225,8 @@ impl<'a> NearStep<'a> {
         let (n, solver) = (self.n(), self.reader.solver);
         targets.retain(|target| !near.contains(target));
         for split in solver.rule.splits() {
-            let nearest = (n + 1).saturating_sub(split.remove + run.first).max(1);
-            let (small, large) = self.reader.small_part_values(n, &split, nearest..run.far() as u64);
+            let parts = self.first_beyond_run(run, &split)..run.far() as u64;
+            let (small, large) = self.reader.small_part_values(n, &split, parts);
             without_constant(&split, targets, |targets| solver.kernel.find_values(small, large, targets));
         }
         if targets.is_empty() {
@@ -267,8 +271,8 @@ impl<'a> NearStep<'a> {
         let mut enter = |option: u16| seen[usize::from(option) & most] = true;
         near.iter().copied().for_each(&mut enter);
         for split in solver.rule.splits() {
-            let nearest = (n + 1).saturating_sub(split.remove + run.first).max(1);
-            self.reader.small_part_options(n, &split, nearest..run.far() as u64).for_each(&mut enter);
+            let parts = self.first_beyond_run(run, &split)..run.far() as u64;
+            self.reader.small_part_options(n, &split, parts).for_each(&mut enter);
             if solver.marks.all_pairs {
                 self.reader.pair_options(n, &split, run.far() as u64).for_each(&mut enter);
             }
