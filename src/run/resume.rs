@@ -73,7 +73,7 @@ struct Recovery<'c, 'a> {
 
 impl<'c, 'a> Recovery<'c, 'a> {
     /// Reads what the journal states, and refuses what cannot succeed before any file is opened for writing.
-    fn load(context: &'c mut Context<'a>, journal: Journal, contents: Contents) -> Result<Recovery<'c, 'a>> {
+    fn load(context: &'c mut Context<'a>, journal: Journal, mut contents: Contents) -> Result<Recovery<'c, 'a>> {
         let (dir, options) = (context.dir, context.options);
         let mut last = contents.last.clone();
         let rule = rule_of(dir.path(), &last)?;
@@ -90,7 +90,6 @@ impl<'c, 'a> Recovery<'c, 'a> {
             Err(Error::Damage { .. }) if options.rollback => None,
             read => read?,
         };
-        let mut contents = contents;
         if let Some(summary) = &summary {
             summary.add_head(&mut contents.points);
         }
