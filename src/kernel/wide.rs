@@ -29,11 +29,11 @@ use super::{Kernel, Platform, ValueSet, WIDE_ROWS, WidePart, WideParts, WideRow,
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
-/// Number of consecutive n whose options [`Kernel::mark_values`] enters at once.
+/// Number of lanes in a group. [`Kernel::mark_values`] enters the options of one group or of several at once.
 pub(crate) const MARK_LANES: usize = 4;
 
-/// Maximum number of parts that [`Kernel::mark_values`] enters one group of lanes at a time. Each part reads a cache
-/// line, which several groups share, and the second cache of the processor keeps that many lines.
+/// Maximum number of parts whose options [`Kernel::mark_values`] enters as it reads them. Each part reads a cache line,
+/// which several groups share, and the second cache of the processor keeps that many lines.
 const DIRECT_PARTS: usize = 1 << 12;
 
 /// Number of more parts whose options [`Kernel::mark_values`] gathers for all lanes before it enters them. It cannot
@@ -57,16 +57,18 @@ impl Kernel {
         assert!(values.is_power_of_two() && values <= 1 << 16, "a power of two up to 2^16");
         assert!(seen.len().is_multiple_of(MARK_LANES * values), "whole groups of lanes");
         let WideParts { window, at, list } = parts;
-        let groups = seen.chunks_mut(MARK_LANES * values);
         if list.len() <= DIRECT_PARTS {
-            for (at, seen) in (at..).step_by(MARK_LANES).zip(groups) {
-                enter_options(list.iter().map(|part| options_of(&window[at - part.offset..], part)), seen);
+            match values {
+                512 => mark_groups::<4, 512>(&parts, seen),
+                1024 => mark_groups::<4, 1024>(&parts, seen),
+                2048 => mark_groups::<2, 2048>(&parts, seen),
+                _ => mark_lanes(&parts, values, seen),
             }
             return;
         }
         // Room at the end of each row, so that its items do not all share a set of the cache.
         let row = GATHERED_PARTS + 8;
-        let mut gathered = vec![0; groups.len() * row];
+        let mut gathered = vec![0; seen.len() / (MARK_LANES * values) * row];
         for list in list.chunks(GATHERED_PARTS) {
             gather_options(WideParts { window, at, list }, row, &mut gathered);
             for (options, seen) in gathered.chunks(row).zip(seen.chunks_mut(MARK_LANES * values)) {
@@ -221,6 +223,44 @@ fn options_of(others: &[u16], part: &WidePart) -> Options {
     let others: &[u16; MARK_LANES] = others[..MARK_LANES].try_into().expect("MARK_LANES values");
     let [a, b, c, d] = others.map(u64::from);
     (a | b << 16 | c << 32 | d << 48) ^ (u64::from(part.value) * ONES)
+}
+
+/// [`Kernel::mark_values`] for VALUES values, with GROUPS groups at a time. Their bytes take at most half of the
+/// fastest cache.
+fn mark_groups<const GROUPS: usize, const VALUES: usize>(parts: &WideParts<'_, &[WidePart]>, seen: &mut [u8]) {
+    let WideParts { window, mut at, list } = *parts;
+    let mut groups = seen.chunks_exact_mut(GROUPS * MARK_LANES * VALUES);
+    for seen in &mut groups {
+        enter_parts::<GROUPS, VALUES>(WideParts { window, at, list }, seen);
+        at += GROUPS * MARK_LANES;
+    }
+    mark_lanes(&WideParts { window, at, list }, VALUES, groups.into_remainder());
+}
+
+/// Sets the bytes of the options of parts in `seen`, which has VALUES bytes for each lane of GROUPS groups. The
+/// addresses of the lanes are constants of the loop, and all lanes share the reading of a part.
+#[inline(never)]
+fn enter_parts<const GROUPS: usize, const VALUES: usize>(parts: WideParts<'_, &[WidePart]>, seen: &mut [u8]) {
+    let seen = seen.as_chunks_mut::<VALUES>().0;
+    assert!(seen.len() == GROUPS * MARK_LANES, "VALUES bytes for each lane");
+    for part in parts.list {
+        let others = &parts.window[parts.at - part.offset..][..GROUPS * MARK_LANES];
+        for (group, others) in others.as_chunks::<MARK_LANES>().0.iter().enumerate() {
+            let options = options_of(others, part);
+            for lane in 0..MARK_LANES {
+                seen[group * MARK_LANES + lane][(options >> (16 * lane)) as usize % VALUES] = 1;
+            }
+        }
+    }
+}
+
+/// [`Kernel::mark_values`] with one group at a time.
+fn mark_lanes(parts: &WideParts<'_, &[WidePart]>, values: usize, seen: &mut [u8]) {
+    let groups = seen.chunks_mut(MARK_LANES * values);
+    for (at, seen) in (parts.at..).step_by(MARK_LANES).zip(groups) {
+        let others = |part: &WidePart| &parts.window[at - part.offset..];
+        enter_options(parts.list.iter().map(|part| options_of(others(part), part)), seen);
+    }
 }
 
 /// Writes the options of part i in group g of [`MARK_LANES`] lanes to `gathered[g * row + i]`, for as many groups as
