@@ -2,8 +2,11 @@
 //!
 //! For each sample position and code, a list names the lookups that hit the code there. When a lookup is chosen, the
 //! weights of the codes that it hits fall, and the lists name the gains that fall with them. So all gains are always up
-//! to date, and a choice costs a pass over some lists and one over all gains, instead of a sum over the sample for many
-//! lookups.
+//! to date, and a choice costs a pass over some lists, instead of a sum over the sample for many lookups.
+//!
+//! Gains only fall, so the largest gain that a chunk of lookups ever had bounds its gains. The chunk with the largest
+//! bound has the largest gain if its largest gain is still the bound; otherwise its bound falls, and the next chunk is
+//! tried.
 
 use crate::kernel::MOST_CODES;
 use std::cmp::Reverse;
@@ -17,6 +20,9 @@ const CHOSEN: i32 = -1;
 /// Minimum number of lookups in a shard other than the last. In smaller shards most lists have only a few entries, and
 /// to read them costs more than further threads save.
 const MIN_SHARD: usize = 1 << 10;
+
+/// Number of lookups in a chunk.
+const CHUNK: usize = 1 << 8;
 
 /// Maximum number of lookups in a shard.
 const MAX_SHARD: usize = 1 << 16;
@@ -65,6 +71,10 @@ pub(super) struct Gains {
     gains: Vec<i32>,
     /// For each sample position, the lookups that hit each code that matters.
     hits: Vec<Hits>,
+    /// For each chunk of lookups, an upper bound of their gains.
+    bounds: Vec<i32>,
+    /// The first chunk that has the largest gain.
+    best: usize,
     /// The largest gain.
     most: i32,
 }
@@ -82,7 +92,8 @@ impl Gains {
     pub(super) fn new(count: usize, below: &[usize], option: impl Fn(usize, usize) -> u8) -> Gains {
         let hits = |(i, &end): (usize, &usize)| Hits::new((0..count).map(|of| option(of, i)), end.min(MOST_CODES));
         let hits: Vec<Hits> = below.iter().enumerate().map(hits).collect();
-        let mut gains = Gains { gains: vec![0; count], hits, most: CHOSEN };
+        let bounds = vec![i32::MAX; count.div_ceil(CHUNK)];
+        let mut gains = Gains { gains: vec![0; count], hits, bounds, best: 0, most: CHOSEN };
         for &of in gains.hits.iter().flat_map(|hits| &hits.lookups) {
             gains.gains[usize::from(of)] += i32::from(FULL_WEIGHT);
         }
@@ -97,7 +108,9 @@ impl Gains {
 
     /// Chooses the first lookup with the largest gain.
     pub(super) fn choose(&mut self) -> usize {
-        let of = self.gains.iter().position(|&gain| gain == self.most).expect("a lookup has the largest gain");
+        let start = self.best * CHUNK;
+        let is_most = |&gain: &i32| gain == self.most;
+        let of = start + self.gains[start..].iter().position(is_most).expect("a lookup has the largest gain");
         self.gains[of] = CHOSEN;
         of
     }
@@ -114,7 +127,16 @@ impl Gains {
 
     /// Finds the largest gain again.
     fn find_most(&mut self) {
-        self.most = self.gains.iter().copied().max().unwrap_or(CHOSEN);
+        let first_largest = |bounds: &[i32]| (0..bounds.len()).max_by_key(|&chunk| (bounds[chunk], Reverse(chunk)));
+        while let Some(chunk) = first_largest(&self.bounds) {
+            let gains = self.gains[chunk * CHUNK..].iter().take(CHUNK);
+            let most = gains.copied().max().expect("no chunk is empty");
+            if std::mem::replace(&mut self.bounds[chunk], most) == most {
+                (self.best, self.most) = (chunk, most);
+                return;
+            }
+        }
+        self.most = CHOSEN;
     }
 }
 
