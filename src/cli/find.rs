@@ -7,7 +7,7 @@ use super::progress::{Meter, note};
 use super::run::resume_command;
 use super::signals::{self, Stopped};
 use super::source::{Source, is_slow};
-use super::values::{COMPUTED, computed_with_space, known_period, open};
+use super::values::{COMPUTED, computed, computed_with_space, known_period, open};
 use super::{Usage, advice, complain, space};
 use anyhow::Result;
 use clap::ValueEnum;
@@ -33,7 +33,8 @@ const LONG_ENOUGH: u64 = 1 << 16;
 
 /// Arguments of `grundy find`.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "grundy find [OPTIONS] <WHAT> <GAME|DIR>")]
+#[command(override_usage = "grundy find [OPTIONS] \
+                                  <--zeros|--records|--first|--histogram|--rares|--value <V[..W]>> <GAME|DIR>")]
 #[command(after_help = "Example: grundy find runs/grundy --zeros\n         \
                         grundy find grundy --first --range 0..1e7 --format csv -o first.csv\n         \
                         grundy find runs/grundy --rares --format bfile -o rares.txt\n\n\
@@ -188,10 +189,14 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             if args.wanted.rares && !solver::may_be_sparse(&rule, Method::default()) {
                 chosen_space(&rule, [SparseSpace::NONE; 2], "")?;
             }
-            let (values, computed) = computed_with_space(&rule, range.end, quiet)?;
+            let (values, found) = if args.wanted.rares {
+                computed_with_space(&rule, range.end, quiet)?
+            } else {
+                (computed(&rule, range.end, quiet)?, SparseSpace::NONE)
+            };
             // The known space first: that of the solver depends on the number of values.
             let more = "the program may find one in the values of a longer --range";
-            let spaces = || [known_space(&rule), computed];
+            let spaces = || [known_space(&rule), found];
             let question = args.wanted.question(|| chosen_space(&rule, spaces(), more))?;
             let search = |see: See<'_>, row: Give<'_>| rows(&values, range.clone(), &question, see, row);
             write(&output, args.format, (&question, &range), search, quiet)

@@ -5,12 +5,14 @@ use super::deadline::Deadline;
 use super::layout::{counted, fitted, printable};
 use super::number;
 use super::progress::{Meter, note};
+use super::values::{known_period, values_for_proof};
 use super::{Compute, default_directory};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use grundy::checkpoint::journal;
 use grundy::run::{Outcome, Progress, Run};
 use grundy::table::{self, Width};
+use grundy::theory::catalogue::PeriodFact;
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::ops::Range;
@@ -32,7 +34,7 @@ pub(crate) struct Args {
     /// Number of values to compute, G(0) to G(N-1) [default: continue until stopped].
     #[arg(long, value_name = "N", value_parser = number::positive, allow_negative_numbers = true)]
     pub(super) to: Option<u64>,
-    /// Run directory [default: runs/CODE, CODE being the code of GAME].
+    /// Run directory [default: a directory in runs/ named by the code of GAME, such as runs/0.77 for kayles].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Keep the first 2^26 values and at least the last SIZE values, and free the others permanently [default: that of
@@ -86,6 +88,9 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     if let (Some(rule), Some(to)) = (&rule, args.to) {
         rule.check_heap(to - 1)?;
     }
+    if is_new && let Some(rule) = &rule {
+        note_period(rule);
+    }
     let stop = super::signals::stop_flag()?;
     let mut meter = Meter::new(quiet);
     args.deadline.arm(&stop, &meter)?;
@@ -110,6 +115,18 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     printed?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Notes the period of the game if it is known.
+fn note_period(rule: &Rule) {
+    if let Some(PeriodFact::Periodic { period, preperiod }) = known_period(rule) {
+        let [period, preperiod] = [period, preperiod].map(HumanCount);
+        let any = match values_for_proof(rule, 0) {
+            Some(_) => format!("; 'grundy values {} N' prints any value", advice::quoted(rule.name())),
+            None => String::new(),
+        };
+        note(&format!("the period of {rule} is known to be {period}, from n = {preperiod} on{any}"));
+    }
 }
 
 /// The values of a run that `--keep` has freed; none if the directory has no valid run.

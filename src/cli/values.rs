@@ -24,7 +24,7 @@ const USUAL: u64 = 100;
 const MAX_VALUES: u64 = 1 << 32;
 
 /// Maximum number of values that are computed from all earlier ones although the period of the game is known.
-const FEW: u64 = 1 << 20;
+const FEW: u64 = 1 << 14;
 
 /// Number of values in which to search for a period, if none is known.
 const SEARCHED: u64 = 1 << 17;
@@ -35,7 +35,7 @@ const SEARCHED: u64 = 1 << 17;
                         grundy values kayles 0..1000 1e18\n         \
                         grundy values runs/grundy 1e6 7250049\n         \
                         grundy values runs/grundy 0..100 --verify\n\n\
-                        The values of a game whose period is proved follow from the period, from n = 2^20 to 2^63 - 1.\n\n\
+                        The values of a game whose period is proved follow from the period, from n = 2^14 to 2^63 - 1.\n\n\
                         For a run, checks the journal and reads the table as it is; --verify checks the table first.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
@@ -99,7 +99,10 @@ pub(super) fn of_game(rule: &Rule, count: u64, quiet: bool) -> Result<Box<dyn Se
     }
     Ok(match by_period(rule, count, quiet)? {
         Some(all) => Box::new(all),
-        None => Box::new(computed(rule, count, quiet)?),
+        None => {
+            require_memory(rule, count)?;
+            Box::new(solved(rule, count, quiet)?.0)
+        }
     })
 }
 
@@ -134,7 +137,7 @@ pub(super) fn known_period(rule: &Rule) -> Option<PeriodFact> {
 
 /// A number of values that prove the period of a game, if it is known. If nothing is known of the period, and `count`
 /// values are too many to compute, the number of values in which to search for one, unless they take long.
-fn values_for_proof(rule: &Rule, count: u64) -> Option<u64> {
+pub(super) fn values_for_proof(rule: &Rule, count: u64) -> Option<u64> {
     match known_period(rule) {
         Some(PeriodFact::Periodic { period, preperiod }) => {
             let length = |theorem: Theorem| theorem.length(rule, preperiod.max(1), period);
@@ -167,22 +170,54 @@ pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
     verified?.ok_or_else(|| anyhow::anyhow!("{}: the verification was stopped before its end", dir.display()))
 }
 
-/// Computes the first `count` values of a game, in memory.
+/// The first `count` values of a game in memory, from its period where that is less work.
 pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>> {
-    Ok(computed_with_space(rule, count, quiet)?.0)
+    require_memory(rule, count)?;
+    match by_period(rule, count, quiet)? {
+        Some(all) => first_of(&all, count),
+        None => Ok(solved(rule, count, quiet)?.0),
+    }
 }
 
-/// [`computed`], with the sparse space in use after the last value.
+/// [`computed`], with the sparse space in use after the last value that the solver computed.
 pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Result<(Vec<u16>, SparseSpace)> {
+    require_memory(rule, count)?;
+    match by_period(rule, count, quiet)? {
+        Some(all) => Ok((first_of(&all, count)?, solved(rule, FEW, true)?.1)),
+        None => solved(rule, count, quiet),
+    }
+}
+
+/// The first `count` values of a sequence.
+fn first_of(all: &dyn Sequence, count: u64) -> Result<Vec<u16>> {
+    let mut values = reserved(count)?;
+    values.resize(usize::try_from(count)?, 0);
+    all.read(0, &mut values)?;
+    Ok(values)
+}
+
+/// # Errors
+/// If the game has fewer values, or memory holds fewer.
+fn require_memory(rule: &Rule, count: u64) -> Result<()> {
     rule.check_heap(count.saturating_sub(1))?;
     if count > MAX_VALUES {
         return Err(Usage(too_many(rule, count)).into());
     }
-    let (meter, method) = begin(rule, count, quiet, &format!("computing {} values in memory", HumanCount(count)))?;
-    let length = usize::try_from(count).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
+    Ok(())
+}
+
+/// Memory for `count` values, reserved at once, so that a shortage is reported before any work is done.
+fn reserved(count: u64) -> Result<Vec<u16>> {
+    let shortage = || Error::Memory { what: "the sequence", bytes: 2 * count };
     let mut values = Vec::new();
-    // Reserve all memory now, so that a shortage is reported before any work is done.
-    values.try_reserve_exact(length).map_err(|_| Error::Memory { what: "the sequence", bytes: 2 * count })?;
+    values.try_reserve_exact(usize::try_from(count).map_err(|_| shortage())?).map_err(|_| shortage())?;
+    Ok(values)
+}
+
+/// The first `count` values as the solver computes them, and the sparse space in use after the last one.
+fn solved(rule: &Rule, count: u64, quiet: bool) -> Result<(Vec<u16>, SparseSpace)> {
+    let (meter, method) = begin(rule, count, quiet, &format!("computing {} values in memory", HumanCount(count)))?;
+    let mut values = reserved(count)?;
     let mut solver = Solver::new(rule, method, None, &values)?;
     solver.extend_to(&mut values, count, |n| {
         meter.at(n);

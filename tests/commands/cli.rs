@@ -175,6 +175,38 @@ fn values_beyond_a_proved_period_follow_from_it() {
     assert_eq!(text(&output_of(&["values", "kayles", "1000"]).stderr), "");
 }
 
+/// Published period and preperiod of Dawson's Kayles: 34, 53. Without a sparse space, a million values would take long.
+#[test]
+fn export_and_find_use_a_proved_period() {
+    let g = defined(".07", 53 + 34);
+    let value = |n: usize| g[53 + (n - 53) % 34];
+    let range = 999_900..1_000_000;
+    let words = format!("{}..{}", range.start, range.end);
+    let exported = output_of(&["export", ".07", "--format", "csv", "--range", &words]);
+    let rows: String = range.clone().map(|n| format!("{n},{}\n", value(n))).collect();
+    assert_eq!(text(&exported.stdout), format!("n,value\n{rows}"));
+    let found = output_of(&["find", ".07", "--zeros", "--range", &words]);
+    let zeros: String = range.filter(|&n| value(n) == 0).map(|n| format!("{n} 0\n")).collect();
+    assert!(!zeros.is_empty());
+    assert_eq!(text(&found.stdout), zeros);
+    for output in [exported, found] {
+        let said = text(&output.stderr);
+        assert!(said.contains("prove the period 34 from n = 53 on"), "{said}");
+    }
+    fails(2, &["find", ".07", "--rares", "--range", "0..1000000"], &["no sparse space is known", "period 34"]);
+}
+
+#[test]
+fn run_of_a_periodic_game_states_the_period() {
+    let dirs = tempfile::tempdir().unwrap();
+    let said = |game: &str| text(&run_well(game, &dirs.path().join(game), &["--to", "100"]).stderr);
+    assert!(said("kayles").contains("the period of 0.77 is known to be 12, from n = 71 on; 'grundy values 0.77 N'"));
+    assert!(!said("grundy").contains("period"));
+    // Too many values prove this period.
+    let long = said(".106");
+    assert!(long.contains("known to be 328,226,140,474, from n = 465,384,263,797 on\n"), "{long}");
+}
+
 #[test]
 fn text_that_parses_as_a_game_is_a_game_and_dot_slash_a_directory() {
     let dirs = tempfile::tempdir().unwrap();
@@ -612,7 +644,7 @@ fn closed_stdout_is_no_error() {
     run_well("kayles", dirs.path(), &["--to", "100000"]);
     let dir = dirs.path().to_str().unwrap();
     for arguments in [
-        &["values", "kayles", "0..100000"][..],
+        &["values", "grundy", "0..100000"][..],
         &["values", "kayles", "1e18..2e18", "-q"],
         &["values", dir, "0..100000"],
         &["-q", "export", dir, "--format", "jsonl"],
