@@ -300,6 +300,7 @@ mod tests {
         assert!(rule("").unwrap_err().ends_with("; 'grundy games' lists the names of games"));
         assert_eq!(rule("kayle").unwrap_err(), "'kayle' is not a game; did you mean 'kayles'?");
         assert!(rule("77").unwrap_err().ends_with("before the point; did you mean '.77'?"));
+        assert!(rule("0,77").unwrap_err().ends_with("the point of a code; did you mean '0.77'?"));
         assert!(rule("43").unwrap_err().ends_with("did you mean '4.3' or '.43'?"));
         assert!(rule("077").unwrap_err().ends_with("the point of a code; did you mean '0.77' or '.077'?"));
         for number in ["1e6", "1000000"] {

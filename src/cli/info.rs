@@ -29,7 +29,7 @@ const SHOWN: usize = 20;
                         'equivalent' lists the known games with the same standard form, each with its shift. 'mask' \
                         is 0 if no sparse space is known. 'searched' is the number of first values in which this \
                         program found no period, 'computed' the number of values of the longest published \
-                        computation, null if it is not larger. 'oeis' has the keys sequence and shift: a(k) = G(k + shift). \
+                        computation that is known to this program, null if it is not larger. 'oeis' has the keys sequence and shift: a(k) = G(k + shift). \
                         What is unknown is null.")]
 pub(crate) struct Args {
     /// Game to describe.
@@ -176,10 +176,13 @@ fn period(facts: &Facts<'_>) -> String {
         if let Some(computed) = computed {
             return format!("not known; {computed}");
         }
-        return format!(
-            "none is proved; to search for one: grundy period {}",
-            super::advice::quoted(facts.rule.name())
-        );
+        let search = format!("grundy period {}", super::advice::quoted(facts.rule.name()));
+        return match facts.rule.largest_heap() {
+            Some(_) => {
+                format!("none is proved, and this program proves none if a code repeats; to search for one: {search}")
+            }
+            None => format!("none is proved; to search for one: {search}"),
+        };
     };
     match fact {
         PeriodFact::Periodic { period, preperiod } => {

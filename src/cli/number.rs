@@ -25,6 +25,9 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
     if has_groups(text) {
         return Err(format!("numbers are written without commas: {}", text.replace(',', "_")));
     }
+    if text.contains(',') {
+        return bad("a number contains no comma; separate several numbers with blanks");
+    }
     if plain.starts_with('-') {
         return bad("numbers must not be negative");
     }
@@ -148,7 +151,7 @@ mod tests {
         let error = number("1,000,000").unwrap_err();
         assert_eq!(error, "numbers are written without commas: 1_000_000");
         for other in ["1,x", "1,5e6", "1,5", ",500", "1,,000"] {
-            assert!(number(other).unwrap_err().starts_with("not a whole number"), "{other}");
+            assert!(number(other).unwrap_err().starts_with("a number contains no comma"), "{other}");
         }
     }
 

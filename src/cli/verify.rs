@@ -303,7 +303,8 @@ fn read_certificate(path: &Path) -> Result<Certificate> {
 }
 
 /// Advice for a file that is not a certificate.
-const GIVE_CERTIFICATE: &str = "; give a file that 'grundy period GAME --certificate FILE' wrote";
+const GIVE_CERTIFICATE: &str = "; give a file that 'grundy period GAME --certificate FILE' wrote, or compare a list of \
+                                values with 'grundy check GAME FILE'";
 
 /// Names the file in [`Error::Certificate`], and adds advice; returns other errors unchanged.
 fn of_file(error: Error, path: &Path, advice: &str) -> Error {

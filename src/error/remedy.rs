@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub enum Remedy {
     /// Give an octal code, a code of Grundy's game, or the name of a known game.
     NameGame,
-    /// Write the point of the octal code, which was left out.
+    /// Write the point of the octal code, which is missing or a comma.
     WritePoint {
         /// The codes that may be meant.
         codes: Vec<String>,
@@ -295,14 +295,20 @@ pub(super) fn of_units(why: &UnitsReason) -> Option<Remedy> {
     }
 }
 
-/// The remedy of [`super::Error::Code`]: a few digits are a code without its point.
+/// The remedy of [`super::Error::Code`]: a few digits are a code without its point, or with a comma in its place.
 pub(super) fn of_code(text: &str) -> Option<Remedy> {
     /// Maximum number of digits; more are a number of values.
     const DIGITS: usize = 4;
     if text.is_empty() {
         return Some(Remedy::ListGames);
     }
-    if text.len() > DIGITS || !text.bytes().all(|c| c.is_ascii_digit()) {
+    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    if let Some((whole @ ("" | "0" | "4" | "8"), rest)) = text.split_once(',')
+        && are_digits(rest)
+    {
+        return Some(Remedy::WritePoint { codes: vec![format!("{whole}.{rest}")] });
+    }
+    if text.len() > DIGITS || !are_digits(text) {
         return None;
     }
     let (whole, rest) = text.split_at(1);

@@ -222,6 +222,9 @@ impl Certificate {
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Certificate> {
         let certificate: Certificate = serde_json::from_slice(text.as_ref()).map_err(|e| {
             refused(match e.classify() {
+                Category::Data if !text.as_ref().trim_ascii_start().starts_with(b"{") => {
+                    "it is not a certificate: not a JSON object".into()
+                }
                 Category::Data => format!("it is not a certificate of this program: {}", printable(&e.to_string())),
                 _ => format!("it is not a certificate: not JSON at line {}, column {}", e.line(), e.column()),
             })

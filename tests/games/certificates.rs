@@ -387,6 +387,12 @@ fn reading_a_certificate_is_bounded_for_any_file() {
     fails(3, &["verify", &at("long")], &["long", "1.05 MB", "'grundy period GAME --certificate FILE' wrote"]);
     std::fs::write(at("text"), "a -> b\n").unwrap();
     fails(3, &["verify", &at("text")], &["text: it is not a certificate: not JSON at line 1", "period GAME"]);
+    std::fs::write(at("bfile"), "0 0\n1 1\n").unwrap();
+    fails(
+        3,
+        &["verify", &at("bfile")],
+        &["bfile: it is not a certificate: not a JSON object", "'grundy check GAME FILE'"],
+    );
     std::fs::File::create(at("hole")).unwrap().set_len(1 << 40).unwrap();
     fails(3, &["verify", &at("hole")], &["hole", "1.05 MB"]);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());

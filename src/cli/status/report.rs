@@ -232,7 +232,7 @@ const RECHECKED: &[Kind] = &[
     ("audited", "value by another kernel", "values by another kernel"),
     ("places", "by the definition", "by the definition"),
     ("settled", "new maximum from all pairs", "new maxima from all pairs"),
-    ("walks", "anomaly by exhaustive search", "anomalies by exhaustive search"),
+    ("walks", "value without a known witness, from all pairs", "values without a known witness, from all pairs"),
     ("memory", "memory check", "memory checks"),
     ("rehashed", "value hashed from the disk", "values hashed from the disk"),
     ("repaired", "damaged range restored", "damaged ranges restored"),
