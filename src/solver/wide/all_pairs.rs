@@ -5,7 +5,7 @@
 //! which its sum belongs.
 
 use super::WideSolver;
-use super::reader::Reader;
+use super::reader::{LONGEST_SLICE, Reader};
 use super::run::Run;
 use crate::kernel::{Kernel, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES};
 use crate::theory::nimber::index;
@@ -75,6 +75,9 @@ impl SplitGroup {
         self.shifts.iter().map(move |shift| lane + self.most() - shift)
     }
 }
+
+// A tile reads its pairs, and one more value for each sum: the lanes, and the removals of a group.
+const _: () = assert!((TILE_PAIRS + 2 * WIDE_LANES) as u64 <= LONGEST_SLICE);
 
 /// Whether a value is open.
 fn has_open(page: &Page) -> bool {

@@ -4,7 +4,7 @@
 //! a pair with one of about a dozen parts, all far from 0 and from n. So the search first tries the *recent parts*,
 //! those of the last pairs found, and compares all pairs only after that.
 
-use super::reader::Reader;
+use super::reader::{LONGEST_SLICE, Reader};
 use super::recent_parts::PARTS_AT_ONCE;
 use super::run::Run;
 use crate::error::Result;
@@ -29,6 +29,7 @@ const FEW_TASKS: usize = 4;
 
 /// Number of pairs that one task compares.
 const TASK: u64 = 1 << 16;
+const _: () = assert!(TASK <= LONGEST_SLICE);
 
 /// Two deliberate faults, see fault.rs.
 pub(super) fn is_skipped(target: u16) -> bool {

@@ -3,7 +3,7 @@
 use super::LONGEST_LEAD;
 use super::candidates::Search;
 use super::marked_sums::MarkedSums;
-use super::reader::Reader;
+use super::reader::{LONGEST_SLICE, Reader};
 use super::run::Run;
 use crate::kernel::{Kernel, WIDE_LANES, WIDE_ROWS, WidePart, WideParts, WideRow};
 use crate::solver::witnesses::HEAD_PARTS;
@@ -129,6 +129,7 @@ const MOST_OPEN: usize = 16;
 
 /// Number of pairs of a split that one deep search compares before it turns to the next split.
 const PAIRS_PER_SEARCH: usize = 1 << 14;
+const _: () = assert!(PAIRS_PER_SEARCH as u64 <= LONGEST_SLICE);
 
 /// The values that are still open at one position.
 struct OpenValues<'a> {

@@ -9,6 +9,7 @@ use super::WideSolver;
 use super::lookups::SplitLookups;
 use crate::kernel::{WIDE_LANES, WidePart};
 use crate::solver::checksums::Checked;
+use crate::solver::lookup_order;
 use crate::solver::witnesses::HEAD_PARTS;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
@@ -42,6 +43,9 @@ const SAMPLE: u64 = 128;
 
 /// Number of last values over which a sample is spread.
 const SPAN: u64 = 1 << 16;
+
+// The parts that may be marked read values of the head, and values that a resumed solver holds.
+const _: () = assert!(DEPTH <= HEAD_PARTS && SPAN <= lookup_order::SPAN);
 
 /// Weight of a value that no chosen part hits yet.
 const FULL_WEIGHT: u8 = u8::MAX;

@@ -15,8 +15,11 @@ use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use std::ops::Range;
 
-/// Maximum number of values in a copy when a step begins: twice as many as [`Reader::slice`] reads.
-const COPIED: u64 = 2 * HEAD_PARTS;
+/// Maximum number of values that [`Reader::slice`] reads.
+pub(super) const LONGEST_SLICE: u64 = HEAD_PARTS;
+
+/// Maximum number of values in a copy when a step begins.
+const COPIED: u64 = 2 * LONGEST_SLICE;
 
 /// The values and the lookups that one thread reads.
 pub(super) struct Reader<'a> {
@@ -86,7 +89,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The values of the positions `from..to`, at most [`HEAD_PARTS`] of them. Memory must hold them.
+    /// The values of the positions `from..to`, at most [`LONGEST_SLICE`] of them. Memory must hold them.
     pub(super) fn slice(&self, from: u64, to: u64) -> &[u16] {
         if from >= self.last.start() { self.last.slice(from, to) } else { self.solver.values.slice(from, to) }
     }
@@ -139,6 +142,7 @@ impl<'a> Reader<'a> {
     pub(super) fn pair_options(&self, n: u64, split: &Split, least: u64) -> impl Iterator<Item = u16> {
         /// Number of pairs of which the values are read at once.
         const AT_ONCE: usize = 1 << 14;
+        const { assert!(AT_ONCE as u64 <= LONGEST_SLICE) };
         let (end, rest, constant) = (split.largest_small_part(n) + 1, n - split.remove.min(n), split.constant);
         (least..end).step_by(AT_ONCE).flat_map(move |from| {
             let to = end.min(from + AT_ONCE as u64);
