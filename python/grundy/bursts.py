@@ -117,10 +117,14 @@ def _bursts(
     run: Run, least: int, start: int, stop: int, size: int, share: Fraction, gap: int
 ) -> Iterator[Burst]:
     """Yields what `find_bursts` returns, for checked arguments."""
-    record = run.last_record
-    rares = run.rares(0, record["last_rare"] + 1)["n"] if record["mask"] else np.zeros(0, np.int64)
-    first = -(-start // size)
-    counts = count(run, first, stop // size, size, least)
+    first, last = -(-start // size), stop // size
+    if first >= last:
+        return
+    record, rares = run.last_record, np.zeros(0, np.int64)
+    if record["mask"]:
+        end = min(last * size, record["last_rare"] + 1)
+        rares = run.rares(first * size, max(first * size, end))["n"]
+    counts = count(run, first, last, size, least)
     for begin, end, loud in edges(counts >= math.ceil(share * size), gap):
         a, b = (first + begin) * size, (first + end) * size
         has_begun = begin > gap or first == 0

@@ -55,6 +55,19 @@ def test_bursts_follow_the_definition(tmp_path, monkeypatch, read, least, blocks
     assert found > 40
 
 
+def test_only_the_range_is_read(tmp_path, monkeypatch):
+    values = np.random.default_rng(42).integers(0, 16, 5000)
+    run = grundy.open_run(write_run(tmp_path / "run", values))
+    blocks, parts, read = Blocks(8, 0.25, 3), [], run.values
+    everything = expected(values.tolist(), 2001, 2100, 12, blocks)
+    monkeypatch.setattr(run, "values", lambda a, b: parts.append((a, b)) or read(a, b))
+    assert list(find_bursts(run, 12, 2001, 2100, blocks)) == everything != []
+    parts.remove((run.last_record["last_rare"], run.last_record["last_rare"] + 1))
+    assert parts and all(2008 <= a <= b <= 2096 for a, b in parts)
+    empty = grundy.open_run(write_run(tmp_path / "empty", []))
+    assert list(find_bursts(empty, 9)) == list(find_bursts(run, 9, 4999)) == []
+
+
 @pytest.mark.parametrize(
     ("least", "start", "stop", "blocks", "error", "words"),
     [
@@ -133,6 +146,9 @@ def test_script_prints_the_bursts(tmp_path):
     with pytest.raises(grundy.Discarded):
         list(find_bursts(grundy.open_run(freed), 176))
     assert call(run, "--large", "201").stdout.count("\n") == 1
+    for name, count in [("bare", 0), ("all", 9000)]:
+        gone = call(write_run(tmp_path / name, values[:count], kept=[]))
+        assert (gone.returncode, gone.stdout.count("\n"), gone.stderr) == (0, 1, "")
     none = call(tmp_path / "none")
     assert (none.returncode, none.stdout) == (1, "") and "no such directory" in none.stderr
     for wrong in [("--large", "0"), ("--large", "2^16"), ("--gap", "-1"), ("--share", "nan")]:

@@ -81,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         blocks = Blocks(options.block, options.share, options.gap)
         run = open_run(options.directory)
         rows.writerow(["begin", "end", "length", "large", "loud", "rares", "complete"])
-        for burst in find_bursts(run, options.large, *run.kept[-1], blocks):
+        start, stop = run.kept[-1] if run.kept else (run.count, run.count)
+        for burst in find_bursts(run, options.large, start, stop, blocks):
             begin, end, *counts, complete = burst
             rows.writerow([begin, end, end - begin, *counts, int(complete)])
     except RunError as error:
