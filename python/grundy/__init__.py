@@ -17,9 +17,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import bursts as bursts
+    from . import period as period
     from .errors import Damage, Discarded, RunError
     from .period import find_period
     from .run import Run, open_run
+
+    __version__: str
 
 __all__ = ["Damage", "Discarded", "Run", "RunError", "find_period", "open_run"]
 
@@ -35,17 +39,19 @@ _MODULES = {
 _SUBMODULES = {"bursts", "period"}
 
 
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used, so that the program starts without NumPy."""
-    if name == "__version__":
-        return _version()
-    if name in _SUBMODULES:
-        return importlib.import_module(f".{name}", __name__)
-    if name not in _MODULES:
-        raise AttributeError(f"module 'grundy' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker of types would accept every name
+
+    def __getattr__(name: str) -> Any:
+        """Imports a public name when it is first used, so that the program starts without NumPy."""
+        if name == "__version__":
+            return _version()
+        if name in _SUBMODULES:
+            return importlib.import_module(f".{name}", __name__)
+        if name not in _MODULES:
+            raise AttributeError(f"module 'grundy' has no attribute {name!r}")
+        value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

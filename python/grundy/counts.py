@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import Damage, RunError
-from .files import open_regular
+from .errors import Damage
+from .files import failure, open_regular
 from .journal import is_natural
 from .summary import Summary
 
@@ -68,7 +68,7 @@ def _lines(path: str) -> Iterator[BlockCounts]:
     except FileNotFoundError:
         return
     except OSError as e:
-        raise RunError(f"{path!r}: {e.strerror}; check the file and try again") from e
+        raise failure(path, e, "check the file and try again") from e
 
 
 def _parse(line: bytes) -> BlockCounts | None:

@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-import tempfile
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import BinaryIO
 
 from .errors import RunError
+
+EXAMINED = 10_000  # maximum number of directory entries that are examined for runs
+LISTED = 10  # maximum number of runs that a message names
+
+
+def text_of(path: str | os.PathLike[str]) -> str:
+    """Returns a path as a str. Raises TypeError for bytes and everything else that is no path.
+
+    >>> from pathlib import Path
+    >>> text_of(Path("runs") / "kayles")
+    'runs/kayles'
+    """
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if isinstance(text, str):
+        return text
+    raise TypeError(f"{path!r} is not a path; give a str or a Path")
+
+
+def failure(path: str, error: OSError, advice: str) -> RunError:
+    """Returns the RunError for an OSError that the file `path` of a run caused.
+
+    The advice stands at the end, unless too many files are open.
+    """
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        advice = (
+            "keep fewer runs (each holds up to two files open as long as it is referenced), or"
+            " raise the limit with `ulimit -n`"
+        )
+    return RunError(f"{path!r}: {error.strerror}; {advice}")
 
 
 def open_regular(path: str) -> BinaryIO:
@@ -26,6 +57,50 @@ def open_regular(path: str) -> BinaryIO:
         return file
     file.close()
     raise RunError(f"{path!r}: not a regular file; restore the file of the run")
+
+
+def require_run_directory(path: str) -> None:
+    """Raises RunError unless `path` is a directory with a journal. Names the runs in it."""
+    advice = "give the directory of a run"
+    try:
+        is_directory = stat.S_ISDIR(os.stat(path).st_mode)
+    except FileNotFoundError:
+        raise RunError(f"{path!r}: no such directory; {advice}") from None
+    except OSError as e:
+        raise failure(path, e, advice) from None
+    if not is_directory:
+        raise RunError(f"{path!r}: not a directory; {advice}")
+    if _has_journal(path):
+        return
+    if os.path.lexists(os.path.join(path, "values.npy")):
+        raise RunError(
+            f"{path!r}: no run here (values.npy exists, but journal.jsonl is missing); copy the"
+            " run again with all its files"
+        )
+    raise RunError(f"{path!r}: no run here (no journal.jsonl); {advice}{_runs_in(path)}")
+
+
+def _has_journal(folder: str) -> bool:
+    """Whether the directory has a journal, readable or not."""
+    try:
+        os.lstat(os.path.join(folder, "journal.jsonl"))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # who opens the journal reports why it cannot be read
+        return True
+    return True
+
+
+def _runs_in(folder: str) -> str:
+    """Returns "; there are runs in A, B and 3 more", or "" if `folder` holds no runs."""
+    try:
+        with os.scandir(folder) as entries:
+            paths = [entry.path for entry in islice(entries, EXAMINED)]
+    except OSError:
+        return ""
+    runs = [repr(path) for path in sorted(filter(_has_journal, paths))]
+    more = f" and {len(runs) - LISTED} more" if len(runs) > LISTED else ""
+    return f"; there are runs in {', '.join(runs[:LISTED])}{more}" if runs else ""
 
 
 def refuse_run_directory(path: str) -> None:
@@ -46,26 +121,27 @@ def refuse_run_directory(path: str) -> None:
 def replacing(path: str) -> Iterator[BinaryIO]:
     """Opens an output file for writing, which has the name `path` only when it is complete.
 
-    A symbolic link is followed. A pipe or a device is written directly. Raises OSError, which names
-    `path`, if the file cannot be created or replaced.
+    A file that is replaced passes its permissions on. A symbolic link is followed. A pipe or a
+    device is written directly. Raises OSError, which names `path`, if the file cannot be created or
+    replaced.
     """
     real = os.path.realpath(path)
-    try:
-        is_special = not stat.S_ISREG(os.stat(real).st_mode)
-    except OSError:
-        is_special = False
-    if is_special:
+    mode: int | None = None
+    with suppress(OSError):
+        mode = os.stat(real).st_mode
+    if mode is not None and not stat.S_ISREG(mode):
         with open(path, "wb") as file:
             yield file
         return
+    part = os.path.join(os.path.dirname(real), f".grundy-{uuid.uuid4().hex}.part")
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
     with _error_of(path):
-        descriptor, part = tempfile.mkstemp(".part", ".grundy-", os.path.dirname(real))
+        descriptor = os.open(part, flags, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            if mode is not None:
+                os.chmod(part, mode & 0o777)
             yield file
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(part, 0o666 & ~mask)
         with _error_of(path):
             os.replace(part, real)
     except BaseException:

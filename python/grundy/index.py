@@ -111,9 +111,10 @@ def positions_of(key: object, count: int) -> NDArray[np.int64]:
     if array is not None and array.ndim > 0 and array.dtype.kind == "b":
         return _true_positions(array, count)
     if array is None or array.ndim == 0 or array.dtype.kind not in "iu":
-        if isinstance(key, list) and key and all(type(n) is int for n in key):  # beyond int64
-            raise _outside(max(key, key=abs), count)
-        raise _no_index(key)
+        if not (isinstance(key, list) and key and all(map(_is_integer, key))):
+            raise _no_index(key)
+        # Integers beyond int64, or of types of NumPy that have no common integer type.
+        array = np.array([position_in(int(n), count) for n in key], np.int64)
     wrong = array >= count
     if array.dtype.kind == "i":
         wrong |= array < -count
@@ -151,6 +152,10 @@ def _no_index(key: object) -> TypeError:
         "index a run with an integer, a slice, a mask, or a list or array of integers, not with"
         f" {kind}{hint}"
     )
+
+
+def _is_integer(x: object) -> bool:
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 
 def _is_float(x: object) -> bool:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from .errors import Damage, RunError
-from .files import open_regular
+from .files import failure, open_regular
 
 try:  # optional: without it, the digests of records and summaries are not checked
     from blake3 import blake3
@@ -40,14 +41,21 @@ class Journal:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.opened, self._opened_end, self._identity = _last_record(path)
-        self.latest, self._latest_end = self.opened, self._opened_end
+        self.opened, self._opened_end, self._seen = _last_record(path)
+        # `latest` and the offset after it. One assignment sets both, because a fork may come
+        # between two.
+        self._read = self.opened, self._opened_end
         self._following = threading.Lock()
+        _journals.add(self)
+
+    @property
+    def latest(self) -> Record:
+        return self._read[0]
 
     @property
     def has_continued(self) -> bool:
         """Whether `follow` has read a record after `opened`."""
-        return self._latest_end != self._opened_end
+        return self._read[1] != self._opened_end
 
     def records(self) -> Iterator[Record]:
         """Yields the records from the first to `opened`.
@@ -64,7 +72,7 @@ class Journal:
                     yield record
                     before = record
         except OSError as e:
-            raise RunError(f"{self.path!r}: {e.strerror}; check the file and try again") from e
+            raise failure(self.path, e, "check the file and try again") from e
 
     def follow(self) -> None:
         """Reads the records that the run has added since the last call into `latest`.
@@ -77,34 +85,48 @@ class Journal:
 
     def _follow(self) -> None:
         try:
-            now = os.stat(self.path)
-            if _identity(now) == self._identity and now.st_size == self._latest_end:
+            now = _state(os.stat(self.path))
+            if now == self._seen:
                 return
+            latest, end = self._read
             with open_regular(self.path) as file:
                 # If the last record that was read has changed, the run has rolled back.
-                file.seek(self._latest_end - RECORD_BYTES)
+                file.seek(end - RECORD_BYTES)
                 again = _parse(file.read(RECORD_BYTES), self.path)
-                if again is None or again != self.latest:
+                if again is None or again != latest:
                     raise self._went_back("an earlier record")
-                end, size = self._latest_end, os.fstat(file.fileno()).st_size
+                size = os.fstat(file.fileno()).st_size
                 while end + RECORD_BYTES <= size:
-                    record = _next(file.read(RECORD_BYTES), self.latest, self.path, end)
+                    record = _next(file.read(RECORD_BYTES), latest, self.path, end)
                     if record is None:  # torn, or incomplete
                         break
                     if record["count"] < self.opened["count"]:
                         raise self._went_back(f"{record['count']} values")
-                    end += RECORD_BYTES
-                    self.latest, self._latest_end = record, end
+                    latest, end = record, end + RECORD_BYTES
+                    self._read = latest, end
                 _check_tail(file, self.path, end, size)
-                self._identity = _identity(now)
+                self._seen = now
         except OSError as e:
-            raise RunError(f"{self.path!r}: {e.strerror}; the run cannot be followed") from e
+            raise failure(self.path, e, "the run cannot be followed") from e
 
     def _went_back(self, where: str) -> RunError:
         directory = os.path.dirname(self.path)
         return RunError(
             f"{directory!r}: the run went back to {where} while it was read; open it again"
         )
+
+
+_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+def _unlock_all() -> None:
+    """Gives each journal a new lock: a thread that a forked child lacks may have held the old."""
+    for journal in _journals:
+        journal._following = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_all)
 
 
 def is_natural(x: object) -> bool:
@@ -117,8 +139,8 @@ def digest_holds(data: bytes, digest: str) -> bool:
     return blake3 is None or bool(blake3(data).hexdigest() == digest)
 
 
-def _last_record(path: str) -> tuple[Record, int, tuple[int, int, int]]:
-    """Returns the last good record, the offset after it, and the identity of the journal.
+def _last_record(path: str) -> tuple[Record, int, tuple[int, int, int, int]]:
+    """Returns the last good record, the offset after it, and the state of the journal.
 
     Reads all records from the first on, and accepts a torn tail behind the last good one.
     """
@@ -133,9 +155,9 @@ def _last_record(path: str) -> tuple[Record, int, tuple[int, int, int]]:
                 last, end = record, end + RECORD_BYTES
             _check_tail(file, path, end, status.st_size)
     except OSError as e:
-        raise RunError(f"{path!r}: {e.strerror}; give the directory of a run") from e
+        raise failure(path, e, "give the directory of a run") from e
     if last is not None:
-        return last, end, _identity(status)
+        return last, end, _state(status)
     message = f"{path!r}: no good record in {status.st_size} bytes"
     if status.st_size < 2 * RECORD_BYTES:  # killed before or during its first commit
         raise RunError(message + "; nothing has been committed yet")
@@ -183,8 +205,9 @@ def _check_tail(file: BinaryIO, path: str, end: int, size: int) -> None:
             raise _broken(path, end, f", and the record at offset {offset} follows")
 
 
-def _identity(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_dev, status.st_ino, status.st_mtime_ns
+def _state(status: os.stat_result) -> tuple[int, int, int, int]:
+    """Returns what changes whenever the file is replaced or written to."""
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _parse(line: bytes, path: str) -> Record | None:

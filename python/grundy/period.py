@@ -39,9 +39,14 @@ class Values(Protocol):
     kept    half-open ranges of the values that can be read, ascending
     """
 
-    game: Any
-    count: int
-    kept: list[tuple[int, int]]
+    @property
+    def game(self) -> Any: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def kept(self) -> list[tuple[int, int]]: ...
 
     def values(self, start: int, stop: int) -> NDArray[Any]:
         """Returns G(start) ... G(stop - 1)."""

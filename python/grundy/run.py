@@ -6,9 +6,9 @@ and after the values: a value that the run discarded meanwhile, which may read a
 
 from __future__ import annotations
 
+import copy
 import operator
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
 
@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from . import find, index
 from .counts import BlockCounts, read_counts
 from .errors import Damage, Discarded, RunError
+from .files import require_run_directory, text_of
 from .journal import Journal, Record
 from .summary import Summary, read_summary
 from .table import Table
@@ -35,8 +36,12 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     """Opens the run directory `path` read-only, as of the last good record of its journal.
 
     Takes no lock and needs no write permission. Values that the run commits later are not visible:
-    open it again. Raises RunError if the directory holds no readable run of format 2, and Damage
-    if its files contradict the journal. Never raises OSError.
+    open it again. A later change of the working directory does not matter. Keeps up to two files
+    open as long as the Run is referenced.
+
+    Raises RunError if the directory holds no readable run of format 2, Damage if its files
+    contradict the journal, and TypeError for a path that is neither a str nor a path object, such
+    as bytes. Never raises OSError.
 
     >>> run = open_run("runs/kayles")
     >>> run
@@ -57,7 +62,8 @@ class Run:
     run[[3, 1, -1]]  a new uint16 array of the shape of the index array
     run[mask]        the values where the bool array of len(run) elements is true
     np.asarray(run)  the whole run, see `__array__`
-    len(run), iteration, `value in run`
+    value in run     whether an integer is a value; False for other types
+    len(run), iteration, reversed(run)
 
     `run == v` is a TypeError, because it would read all values: `run[:] == v` does.
 
@@ -70,6 +76,8 @@ class Run:
     kept         list of (from, to), half open and ascending: the values that can be read
     last_record  dict, the last record of the journal when the run was opened (docs/FORMAT.md)
 
+    These are read-only. A copy by `copy.copy` or `copy.deepcopy` is the run itself.
+
     The methods that take `start` and `stop` treat G(start) ... G(stop - 1), by default all values.
     They raise IndexError unless 0 <= start <= stop <= count, Discarded if the result depends on a
     discarded value, RunError if the run went back below `count` meanwhile, and Damage if the files
@@ -78,25 +86,68 @@ class Run:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a Run cannot be pickled; send run.path to the other process, and open it there"
+            "a Run cannot be pickled; send run.path to the other process, and open it there (open"
+            " the run with an absolute path if that process has another working directory)"
         )
 
+    def __copy__(self) -> Run:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Run:
+        return self
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        try:
-            is_directory = stat.S_ISDIR(os.stat(self.path).st_mode)
-        except OSError as error:
-            missing = isinstance(error, FileNotFoundError)
-            what = "no such directory" if missing else error.strerror
-            raise RunError(f"{self.path!r}: {what}; give the directory of a run") from None
-        if not is_directory:
-            raise RunError(f"{self.path!r}: not a directory; give the directory of a run")
-        self._journal = Journal(os.path.join(self.path, "journal.jsonl"))
-        self.last_record: Record = self._journal.opened
-        self.game: str = self.last_record["game"]
-        self.count: int = self.last_record["count"]
-        self.kept: list[tuple[int, int]] = _ranges(self.last_record)
-        self._table = Table(self.path, self.last_record)
+        self._path = text_of(path)
+        require_run_directory(self._path)
+        self._directory = _absolute(self._path)
+        self._journal = Journal(os.path.join(self._directory, "journal.jsonl"))
+        self._table = Table(self._directory, self._journal.opened)
+        self._has_no_escapes = False  # whether all bytes have been compared with 255
+
+    @property
+    def path(self) -> str:
+        """The directory, as given.
+
+        >>> open_run("runs/kayles").path
+        'runs/kayles'
+        """
+        return self._path
+
+    @property
+    def game(self) -> str:
+        """The canonical name of the game.
+
+        >>> open_run("runs/kayles").game
+        '0.77'
+        """
+        return str(self._journal.opened["game"])
+
+    @property
+    def count(self) -> int:
+        """The number of committed values.
+
+        >>> open_run("runs/kayles").count
+        1000
+        """
+        return int(self._journal.opened["count"])
+
+    @property
+    def kept(self) -> list[tuple[int, int]]:
+        """The values that can be read: a new list of (from, to), half open and ascending.
+
+        >>> open_run("runs/kayles").kept
+        [(0, 1000)]
+        """
+        return _ranges(self._journal.opened)
+
+    @property
+    def last_record(self) -> Record:
+        """The last record of the journal when the run was opened: a new dict (docs/FORMAT.md).
+
+        >>> open_run("runs/kayles").last_record["max_value"]
+        8
+        """
+        return copy.deepcopy(self._journal.opened)
 
     def __len__(self) -> int:
         return self.count
@@ -148,6 +199,24 @@ class Run:
         for _, block in self.chunks(ITERATED):
             yield from block.tolist()
 
+    def __reversed__(self) -> Iterator[int]:
+        """Yields G(count - 1), ..., G(0) as ints. Reads a block at a time."""
+        for stop in range(self.count, 0, -ITERATED):
+            yield from self.values(max(stop - ITERATED, 0), stop)[::-1].tolist()
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a value is `value`, an integer. Reads up to the first block that contains it.
+
+        Returns False for other types, such as floats and bools.
+        """
+        try:
+            wanted = index.whole(value)
+        except TypeError:
+            return False
+        if not 0 <= wanted < find.VALUES:
+            return False
+        return any((block == wanted).any() for _, block in self.chunks(CHUNK))
+
     # Arrays
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -155,8 +224,11 @@ class Run:
 
         The array is a read-only memory map where the table holds the values as they are: uint16 in
         a table of uint16, uint8 in a table of bytes without a value of 255 or more. It costs no
-        memory. Otherwise, and for a run with `--keep`, it is a new uint16 array. If the run is
-        later resumed with `--keep`, discarded values of a map read as 0: copy what must stay.
+        memory. Otherwise, and always for a run with `--keep`, it is a new uint16 array. If the run
+        is later resumed with `--keep`, discarded values of a map read as 0: copy what must stay.
+
+        The first call reads a table of bytes without escapes, to check that no byte is 255; later
+        calls do not.
 
         np.array(run) is always a copy; np.asarray(run, dtype) is one if `dtype` is another type.
 
@@ -185,9 +257,13 @@ class Run:
         self._require_kept(0, self.count)
         if len(self._table.escapes) or "keep" in self._journal.latest:
             return False
-        for start in range(0, self.count, CHUNK):
-            self._table.check_no_escapes(start, min(start + CHUNK, self.count))
-        self._require_kept(0, self.count)
+        if not self._has_no_escapes:
+            for start in range(0, self.count, CHUNK):
+                self._table.check_no_escapes(start, min(start + CHUNK, self.count))
+            self._require_kept(0, self.count)
+            # The bytes stay the same, because they are kept: _require_kept fails if the run has
+            # discarded one of them, or has gone back below `count`.
+            self._has_no_escapes = True
         return True
 
     def _converted(self, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -276,6 +352,9 @@ class Run:
 
         One entry for each n with G(n) = v >= 255, ascending in n, discarded values included. Empty
         in a table of uint16. The entries are not checked here; `values` checks those that it uses.
+
+        n is uint64, as in the file, and v is uint16. The positions that methods return are int64,
+        and NumPy turns uint64 and int64 together into float64: use `escapes["n"].astype(np.int64)`.
 
         >>> open_run("runs/big").escapes["n"][:3]
         array([255, 256, 257], dtype=uint64)
@@ -451,7 +530,8 @@ class Run:
         (873, (9981, 78))
         """
         a, b = self._range(start, stop)
-        mask, position = self.last_record["mask"], self.last_record["position"]
+        record = self._journal.opened
+        mask, position = record["mask"], record["position"]
         if mask == 0:
             raise ValueError(
                 f"{self.path!r}: the run uses no sparse space, so rare positions are not defined"
@@ -462,28 +542,30 @@ class Run:
         summary = self.summary()
         gone = [] if summary is None else summary["rares"]
         parity = self._parity(dict(gone))
-        parts = [np.array([tuple(pair) for pair in gone if a <= pair[0] < b], find.ENTRY)]
+        pairs = [tuple(pair) for pair in gone if a <= pair[0] < b]
+        parts = [(0 if summary is None else summary["from"], np.array(pairs, find.ENTRY))]
         for lo, hi in [*self.kept[1:], *self.kept[:1]]:
             lo, hi = max(lo, a), min(hi, b)
             if lo < hi:
                 blocks = self.chunks(CHUNK, lo, hi)
-                parts.append(find.rares(blocks, mask, position, parity))
-        rares = np.concatenate(parts)
-        number = self.last_record["rares"]
+                parts.append((lo, find.rares(blocks, mask, position, parity)))
+        parts.sort(key=lambda part: part[0])
+        rares: NDArray[np.void] = np.concatenate([entries for _, entries in parts])
+        number = record["rares"]
         if b - a == self.count and len(rares) != number:
             raise Damage(
                 f"{self.path!r}: the run has {len(rares)} rare positions, but its journal states"
                 f" {number}; run `grundy verify`"
             )
-        return rares[np.argsort(rares["n"], kind="stable")]
+        return rares
 
     def _parity(self, discarded: dict[int, int]) -> int:
         """Returns the term h of the sparse space, from a position of known class.
 
         The record states the last rare position; if it is 0, all later positions are common.
         """
-        mask, position = self.last_record["mask"], self.last_record["position"]
-        last = self.last_record["last_rare"]
+        record = self._journal.opened
+        mask, position, last = record["mask"], record["position"], record["last_rare"]
         n = last or 1
         if n >= self.count:
             return 0  # without a position > 0, h has no effect
@@ -523,9 +605,10 @@ class Run:
     def counts(self) -> Iterator[BlockCounts]:
         """Yields how often each value occurs in each block of discarded values, ascending.
 
-        A block has the fields start, stop and counts (an int64 array, indexed by the value). The
-        blocks cover the discarded values, as of `last_record`, unless the file counts.jsonl was
-        lost, or the run was made by an early version of the program, which did not write it.
+        A block has 2^22 values, and the fields start, stop and counts (an int64 array, indexed by
+        the value). The blocks cover the discarded values, as of `last_record`, unless the file
+        counts.jsonl was lost, or the run was made by an early version of the program, which did not
+        write it.
 
         Raises the errors of `summary`, and Damage if the counts contradict the summary or
         themselves.
@@ -535,7 +618,7 @@ class Run:
         """
         summary = self.summary()
         if summary is not None:
-            yield from read_counts(self.path, summary)
+            yield from read_counts(self._directory, summary)
 
     # Arrow
 
@@ -578,14 +661,15 @@ class Run:
 
         The file has the row groups, encodings and metadata of `grundy export --format parquet`,
         with compression zstd. It is written under a temporary name and renamed when complete.
-        Needs pyarrow and bounded memory. Raises ValueError for a path inside a run directory, and
-        OSError if the file cannot be written.
+        A file that it replaces passes its permissions on. Needs pyarrow and bounded memory. Raises
+        ValueError for a path inside a run directory, TypeError for a path that is neither a str nor
+        a path object, and OSError if the file cannot be written.
 
         >>> open_run("runs/kayles").to_parquet("kayles.parquet")
         """
         from . import arrow
 
-        arrow.write_parquet(self, os.fspath(path), *self._range(start, stop))
+        arrow.write_parquet(self, text_of(path), *self._range(start, stop))
 
     # Ranges and discarded values
 
@@ -649,6 +733,16 @@ class Run:
             " ranges, open the run again if it has discarded values since it was opened, or"
             " compute it again without --keep"
         )
+
+
+def _absolute(path: str) -> str:
+    """Returns the path from the root. Keeps ".." as it is, which may follow a symbolic link."""
+    try:
+        return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+    except OSError as e:
+        raise RunError(
+            f"{path!r}: the working directory has been removed; give an absolute path"
+        ) from e
 
 
 def _ranges(record: Record) -> list[tuple[int, int]]:

@@ -6,8 +6,8 @@ import json
 import os
 from typing import Any
 
-from .errors import Damage, Discarded, RunError
-from .files import open_regular
+from .errors import Damage, Discarded
+from .files import failure, open_regular
 from .journal import Journal, digest_holds, is_natural
 
 Summary = dict[str, Any]
@@ -41,7 +41,7 @@ def read_summary(journal: Journal) -> Summary | None:
             f"{path!r}: the run has replaced this discard summary; open it again"
         ) from e
     except OSError as e:
-        raise RunError(f"{path!r}: {e.strerror}; check the file and try again") from e
+        raise failure(path, e, "check the file and try again") from e
     if named["name"] == os.path.basename(path) and digest_holds(data, named["blake3"]):
         summary = _parse(data)
         if summary is not None and _describes(summary, record, start, stop):

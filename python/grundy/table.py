@@ -19,15 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import Damage, RunError
-from .files import open_regular
+from .errors import Damage
+from .files import failure, open_regular
 from .journal import Record
 
 HEADER_BYTES = 4096
 MAGIC = b"\x93NUMPY\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little")
 SATURATED = 255  # byte that represents this value and all larger ones
 DENSE = 16  # maximum number of escapes read for each value of an index array
-LARGE = 1 << 16  # number of units from which a read releases its pages
+MANY = 1 << 16  # number of positions from which a read of an index array releases its pages
+AROUND = 1 << 21  # maximum number of bytes that Linux maps when one of them is read: a huge page
+MAPPED = 1 << 26  # number of mapped bytes at which a read releases them
 WIDTHS: dict[str, np.dtype[Any]] = {"u8": np.dtype("|u1"), "u16": np.dtype("<u2")}
 ESCAPE: np.dtype[np.void] = np.dtype([("n", "<u8"), ("v", "<u2")])
 
@@ -43,22 +45,29 @@ class Table:
         self._values_path = os.path.join(directory, "values.npy")
         self._escapes_path = os.path.join(directory, "escapes.npy")
         dtype = WIDTHS[record["width"]]
-        self._pages, self.units = _map(self._values_path, dtype, record["count"])
+        values, self.units = _map(self._values_path, dtype, record["count"])
         self.saturates = record["width"] == "u8"
         if self.saturates:
-            _, self.escapes = _map(self._escapes_path, ESCAPE, record["escapes"])
+            escapes, self.escapes = _map(self._escapes_path, ESCAPE, record["escapes"])
         else:
-            self.escapes = _read_only(np.empty(0, ESCAPE))
+            escapes, self.escapes = None, _read_only(np.empty(0, ESCAPE))
+        self._maps = [pages for pages in (values, escapes) if pages is not None]
+        if sum(map(len, self._maps)) <= MAPPED:
+            self._maps = []  # need no release
+        self._mapped = 0  # maximum number of bytes mapped since the last release
+        # The same for one bisection of the escapes.
+        self._search = (self.escapes.nbytes // AROUND).bit_length() * AROUND
 
     def copy(self, out: NDArray[np.uint16], a: int, b: int) -> None:
         """Copies G(a) ... G(b - 1) to `out`. Raises Damage if the escapes contradict the bytes."""
         out[:] = self.units[a:b]
-        self._release(a, b)
+        self._release((b - a) * self.units.itemsize)
         if not self.saturates:
             return
         i, j = self._first_escape(a), self._first_escape(b)
         # There are at most as many entries as values. One more suffices to find a wrong entry.
         entries = np.array(self.escapes[i : min(j, i + len(out) + 1)])
+        self._release(entries.nbytes + self._search)
         at = np.flatnonzero(out == SATURATED)
         wanted = at.astype(np.uint64) + np.uint64(a)
         n, v = entries["n"], entries["v"]
@@ -72,8 +81,13 @@ class Table:
         raise self._no_escape(a + int(at[~np.isin(wanted, n)][0]))
 
     def copy_each(self, out: NDArray[np.uint16], positions: NDArray[np.int64]) -> None:
-        """Copies G(n) for each n of the nonempty `positions` to `out`. Raises Damage as `copy`."""
+        """Copies G(n) for each n of the nonempty `positions` to `out`. Raises Damage as `copy`.
+
+        Few positions stay mapped: mapping them takes ten times as long as reading them again.
+        """
         out[:] = self.units[positions]
+        if len(positions) >= MANY:
+            self._release(min(len(positions) * AROUND, self.units.nbytes))
         if not self.saturates:
             return
         n = positions.astype(np.uint64)
@@ -91,24 +105,27 @@ class Table:
         if (v < SATURATED).any():
             raise self._bad_escape(int(index[found][np.argmax(v < SATURATED)]))
         out[found] = v
+        if len(positions) >= MANY:
+            self._release(min(len(n) * self._search, self.escapes.nbytes))
 
     def check_no_escapes(self, a: int, b: int) -> None:
         """Raises Damage if a byte of [a, b) is 255, in a table without escapes."""
         if self.saturates and a < b:
             if self.units[a:b].max() == SATURATED:
                 raise self._no_escape(a + int(np.argmax(self.units[a:b])))
-            self._release(a, b)
+            self._release(b - a)
 
-    def _release(self, a: int, b: int) -> None:
-        """Removes the pages of a large range from this process, so that its memory stays small.
+    def _release(self, mapped: int) -> None:
+        """Counts the bytes that a read has mapped; removes all pages when they may exceed MAPPED.
 
-        They stay in the cache of the system. Batch systems count mapped pages as memory of a job.
+        So the memory of this process stays small: batch systems count mapped pages as memory of a
+        job. The pages stay in the cache of the system.
         """
-        if b - a >= LARGE and self._pages is not None and hasattr(mmap, "MADV_DONTNEED"):
-            start = HEADER_BYTES + a * self.units.itemsize
-            stop = HEADER_BYTES + b * self.units.itemsize
-            start -= start % mmap.PAGESIZE
-            self._pages.madvise(mmap.MADV_DONTNEED, start, stop - start)
+        self._mapped += mapped + AROUND  # the range may begin and end within a mapped one
+        if self._mapped >= MAPPED and hasattr(mmap, "MADV_DONTNEED"):
+            self._mapped = 0
+            for pages in self._maps:
+                pages.madvise(mmap.MADV_DONTNEED)
 
     def _are_entries(self, index: NDArray[np.int64], n: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Returns, for each pair, whether the entry with this index exists and is of this n."""
@@ -203,9 +220,7 @@ def _map(path: str, dtype: np.dtype[Any], count: int) -> tuple[mmap.mmap | None,
             pages = mmap.mmap(file.fileno(), need, access=mmap.ACCESS_READ)
             return pages, np.frombuffer(pages, dtype, count, HEADER_BYTES)
     except OSError as e:
-        raise RunError(
-            f"{path!r}: {e.strerror}; check that the run is complete and readable"
-        ) from e
+        raise failure(path, e, "check that the run is complete and readable") from e
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

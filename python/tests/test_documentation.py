@@ -87,11 +87,13 @@ def test_examples_of_the_page_hold_for_the_runs_of_its_commands(tmp_path, monkey
     assert doctest.testfile(os.path.abspath(PAGE), module_relative=False).failed == 0
 
 
-def test_page_names_every_public_member():
+def test_page_names_every_public_member_and_field(runs):
     with open(PAGE, encoding="utf-8") as page:
         text = page.read()
     members = [name for name in vars(grundy.Run) if not name.startswith("_")]
-    for name in [*grundy.__all__, *members, "game", "count", "kept", "last_record"]:
+    result = grundy.find_period(grundy.open_run("runs/kayles"))
+    fields = [*grundy.bursts.Burst._fields, *result, *result["searched"]]
+    for name in [*grundy.__all__, *members, *fields]:
         assert re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", text), name
 
 

@@ -19,6 +19,7 @@ from fake_run import (
     record_line,
     write_run,
 )
+from grundy.files import replacing
 
 needs_blake3 = pytest.mark.skipif(blake3 is None, reason="the blake3 package is not installed")
 
@@ -384,10 +385,100 @@ def test_values_discarded_while_they_are_read_are_refused(tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize("width", ["u8", "u16"])
-def test_large_reads_release_pages_at_any_position(tmp_path, monkeypatch, width):
-    monkeypatch.setattr(grundy.table, "LARGE", 1)
+def test_reads_release_pages_at_any_position(tmp_path, monkeypatch, width):
+    monkeypatch.setattr(grundy.table, "MAPPED", 1)
     values = random_values(52, 20_000, 300)
     run = grundy.open_run(write_run(tmp_path / "r", values, width))
     for a, b in [(0, 20_000), (1, 2), (4095, 4097), (5000, 19_999), (8192, 8193)]:
         assert np.array_equal(run.values(a, b), values[a:b])
+        assert np.array_equal(run[[a, b - 1]], values[[a, b - 1]])
     assert np.array_equal(run.mmap(), np.minimum(values, 255) if width == "u8" else values)
+
+
+def mapped_kilobytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("RssFile"))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="not Linux")
+@pytest.mark.parametrize("width", ["u8", "u16"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda run: run.chunks(),
+        lambda run: (run[n] for n in range(0, 20_000_000, 10_000)),
+        lambda run: [run[::64]],
+    ],
+    ids=["chunks", "values", "index array"],
+)
+def test_reads_keep_few_pages_mapped(tmp_path, monkeypatch, width, read):
+    monkeypatch.setattr(grundy.table, "MAPPED", 1 << 24)
+    count = 20_000_000
+    path = write_run(tmp_path / "r", [255], width)
+    with open(os.path.join(path, "values.npy"), "r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (count if width == "u8" else 2 * count))
+    if width == "u8":
+        entries = np.zeros(count, ESCAPE)
+        entries["n"], entries["v"] = np.arange(count), 255
+        with open(os.path.join(path, "escapes.npy"), "r+b") as file:
+            file.seek(4096)
+            file.write(entries.tobytes())
+    changes = {"count": count, "escapes": count, "kept": [[0, count]]}
+    with open(os.path.join(path, "journal.jsonl"), "wb") as file:
+        file.write(record_line(**fields([], width, **changes)))
+    run = grundy.open_run(path)
+    before = mapped_kilobytes()
+    for _ in read(run):
+        assert mapped_kilobytes() - before < 35_000
+
+
+def test_directory_without_a_run_names_the_runs_in_it(tmp_path):
+    runs = [write_run(tmp_path / "runs" / f"r{i:02}", range(9)) for i in range(12)]
+    with pytest.raises(grundy.RunError) as error:
+        grundy.open_run(tmp_path / "runs")
+    listed = ", ".join(map(repr, runs[:10]))
+    assert str(error.value) == (
+        f"{str(tmp_path / 'runs')!r}: no run here (no journal.jsonl); give the directory of a run;"
+        f" there are runs in {listed} and 2 more"
+    )
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(grundy.RunError, match="give the directory of a run$"):
+        grundy.open_run(tmp_path / "bare")
+    os.remove(os.path.join(runs[0], "journal.jsonl"))
+    with pytest.raises(grundy.RunError, match=r"values\.npy exists, but journal\.jsonl is missing"):
+        grundy.open_run(runs[0])
+
+
+def test_too_many_open_files_are_named(tmp_path):
+    resource = pytest.importorskip("resource")
+    path = write_run(tmp_path / "r", range(9))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, limits[1]))
+    try:
+        with pytest.raises(grundy.RunError, match="Too many open files; keep fewer runs"):
+            [grundy.open_run(path) for _ in range(100)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_new_file_follows_the_umask_and_a_replaced_one_keeps_its_mode(tmp_path, monkeypatch):
+    def write():
+        with replacing(str(tmp_path / "p")) as file:
+            file.write(b"x")
+            (part,) = tmp_path.glob(".grundy-*.part")
+            modes = [part.stat().st_mode & 0o7777]
+        assert os.listdir(tmp_path) == ["p"]
+        return [*modes, (tmp_path / "p").stat().st_mode & 0o7777]
+
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patched:
+            # Another thread would create files with the umask of that moment.
+            patched.setattr(os, "umask", lambda mask: pytest.fail("the umask is changed"))
+            assert write() == [0o640, 0o640]
+            for mode in [0o600, 0o604, 0o444]:
+                (tmp_path / "p").chmod(mode)
+                assert write() == [mode, mode]
+    finally:
+        os.umask(before)

@@ -3,6 +3,8 @@
 The expected answers follow the definitions in plain Python, value by value.
 """
 
+import tracemalloc
+
 import grundy.run
 import numpy as np
 import pytest
@@ -109,6 +111,19 @@ def test_rare_positions_that_contradict_the_record_are_damage(tmp_path):
         run = grundy.open_run(write_run(tmp_path / name, values, **change))
         with pytest.raises(grundy.Damage, match="rare positions"):
             run.rares()
+
+
+def test_rares_need_twice_their_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(grundy.run, "CHUNK", 1 << 14)
+    run = grundy.open_run(write_run(tmp_path / "r", np.zeros(500_000)))
+    run.rares(0, 9)  # loads and caches
+    tracemalloc.start()
+    try:
+        found = run.rares()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(found) == 500_000 and peak < 2.5 * found.nbytes
 
 
 def test_run_without_a_space_has_no_rare_positions(tmp_path):

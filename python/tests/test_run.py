@@ -3,6 +3,7 @@
 fake_run.py writes the run directories. Plain NumPy arrays of the same values give the expectations.
 """
 
+import copy
 import os
 import random
 import signal
@@ -10,12 +11,14 @@ import socket
 import threading
 import time
 
+import grundy.journal
 import grundy.run
 import grundy.table
 import numpy as np
 import pytest
 from fake_run import (
     ESCAPE,
+    Writer,
     append,
     fields,
     next_line,
@@ -79,6 +82,12 @@ def test_integer_arrays_index_as_in_numpy(pair, key):
     found[...] = 1  # a copy
 
 
+def test_integers_without_a_common_type_index_as_others(pair):
+    run, values = pair
+    found = run[[np.uint64(5), np.int64(-3), 7]]
+    assert found.dtype == np.uint16 and found.tolist() == values[[5, -3, 7]].tolist()
+
+
 @pytest.mark.parametrize("dense", [0, 16, 10**6])
 def test_random_positions_of_all_blocks(pair, monkeypatch, dense):
     monkeypatch.setattr(grundy.run, "CHUNK", 7)
@@ -99,6 +108,7 @@ def test_one_integer_gives_a_python_int(pair, key):
 @pytest.mark.parametrize(
     "key",
     [3000, -3001, 2**64, -(2**64), [3000], [-3001], [0, 2**63], [2**63, -1], [2**70], [[0, 3000]]]
+    + [[np.uint64(3000), np.int64(3)], [np.uint64(5), -3001]]
     + [np.array([2**63], np.uint64), np.ones(2999, bool), np.ones((3000, 1), bool), [True, False]],
     ids=repr,
 )
@@ -291,6 +301,24 @@ def test_asarray_of_a_run_that_may_discard_values_is_a_copy(tmp_path):
         assert np.asarray(again).tolist() == list(range(100))
 
 
+def test_asarray_checks_the_bytes_once(tmp_path, monkeypatch):
+    path = write_run(tmp_path / "r", range(100))
+    run, checks = grundy.open_run(path), []
+    check = run._table.check_no_escapes
+    monkeypatch.setattr(
+        run._table, "check_no_escapes", lambda a, b: checks.append(a) or check(a, b)
+    )
+    for count in [100, 100, 120]:
+        append(path, "journal.jsonl", next_line(path, range(count)))
+        assert np.shares_memory(np.asarray(run), run.mmap()) and checks == [0]
+    append(path, "journal.jsonl", next_line(path, range(120), kept=[[0, 10], [50, 120]]))
+    with pytest.raises(grundy.Discarded):
+        np.asarray(run)
+    append(path, "journal.jsonl", next_line(path, range(60), event="rollback"))
+    with pytest.raises(grundy.RunError, match="went back to 60"):
+        np.asarray(run)
+
+
 def test_asarray_finds_a_byte_255_without_an_escape(tmp_path):
     run = grundy.open_run(write_run(tmp_path / "r", [0, 1, 255], entries=[]))
     with pytest.raises(grundy.Damage, match=r"G\(2\)"):
@@ -360,7 +388,22 @@ def test_iteration_reads_bounded_blocks(pair, monkeypatch):
     found = list(run)
     assert found == values.tolist() and {type(v) for v in found} == {int}
     assert sizes == [999, 999, 999, 3]
-    assert 65535 in run and 40000 not in run
+    assert list(reversed(run)) == values.tolist()[::-1]
+    assert sizes[4:] == [999, 999, 999, 3]
+
+
+def test_in_finds_integers_by_blocks(pair, monkeypatch):
+    run, values = pair
+    monkeypatch.setattr(grundy.run, "CHUNK", 1000)
+    values = values.tolist()
+    assert all((v in run) == (v in values) for v in [*range(500), 65535, 40000, -1, 65536, 2**70])
+    assert np.uint16(values[5]) in run and np.int64(values[5]) in run
+    for other in [float(values[5]), "1", None, True, [values[5]], np.float64(values[5])]:
+        assert other not in run
+    reads, read = [], run.values
+    monkeypatch.setattr(run, "values", lambda a, b: reads.append((a, b)) or read(a, b))
+    assert 65535 in run and reads == [(0, 1000)]  # G(0) is 65535
+    assert 40000 not in run and len(reads) == 4
 
 
 def test_mmap_is_the_raw_table_and_is_read_only(pair):
@@ -558,10 +601,86 @@ def test_records_end_at_the_opened_one(tmp_path):
             list(run.journal())
 
 
+def test_journal_behind_a_torn_tail_is_read_once(tmp_path, monkeypatch):
+    path = write_run(tmp_path / "r", range(100))
+    line = next_line(path, range(100), kept=[[0, 5], [6, 100]])
+    before = grundy.open_run(path)
+    append(path, "journal.jsonl", line[:1000])
+    runs, opened = [before, grundy.open_run(path)], []
+    read = grundy.journal.open_regular
+    monkeypatch.setattr(
+        grundy.journal, "open_regular", lambda name: opened.append(name) or read(name)
+    )
+    assert [run[5] for run in runs for _ in range(9)] == [5] * 18 and len(opened) == 1
+    append(path, "journal.jsonl", line[1000:])
+    for run in runs:
+        with pytest.raises(grundy.Discarded):
+            run[5]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_forked_child_reads_although_a_thread_held_the_lock(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    run = grundy.open_run(path)
+    append(path, "journal.jsonl", next_line(path, range(120)))
+    with run._journal._following:
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(10)
+            os._exit(0 if run[5] == 5 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert run[5] == 5
+
+
+def test_open_run_with_a_relative_path_survives_chdir(tmp_path, monkeypatch):
+    values = random_values(18, 3000, 200)
+    writer = Writer(tmp_path / "a" / "r", values, segment=64, head=256, keep=200)
+    while writer.count < 3000:
+        writer.step(500)
+    os.mkdir(tmp_path / "b")
+    os.symlink(tmp_path / "a" / "r", tmp_path / "b" / "link")
+    monkeypatch.chdir(tmp_path / "b")
+    for path in ["../a/r", os.path.join("link", "..", "r")]:
+        run = grundy.open_run(path)
+        monkeypatch.chdir("/")
+        append(writer.path, "journal.jsonl", b"torn")
+        assert run[5] == values[5] and run.path == path and repr(path) in repr(run)
+        assert len(list(run.journal())) == len(writer.records)
+        assert np.array_equal(run.histogram(), np.bincount(values))
+        assert next(run.counts()).start == 256
+        monkeypatch.chdir(tmp_path / "b")
+
+
+def test_user_cannot_change_what_the_reader_knows(tmp_path):
+    values = random_values(19, 3000, 200)
+    run = grundy.open_run(write_run(tmp_path / "r", values))
+    rares = run.rares()
+    run.last_record["kept"][0][1] = 7
+    run.last_record.clear()
+    run.kept.clear()
+    assert run.last_record["kept"] == [[0, 3000]] and run.kept == [(0, 3000)]
+    assert run[2999] == values[2999] and np.array_equal(run.rares(), rares)
+    for name in ["path", "game", "count", "kept", "last_record"]:
+        with pytest.raises(AttributeError):
+            setattr(run, name, None)
+
+
+def test_path_of_another_type_is_refused(tmp_path):
+    run = grundy.open_run(write_run(tmp_path / "r", range(9)))
+    for path in [b"r", 5, None]:
+        with pytest.raises(TypeError, match="is not a path; give a str or a Path"):
+            grundy.open_run(path)
+    pytest.importorskip("pyarrow", exc_type=ImportError)
+    with pytest.raises(TypeError, match="is not a path; give a str or a Path"):
+        run.to_parquet(b"x")
+
+
 def test_run_is_not_pickled_and_modules_are_attributes(tmp_path):
     import pickle
 
     run = grundy.open_run(write_run(tmp_path / "r", [0, 1, 2]))
     with pytest.raises(TypeError, match="send run.path"):
         pickle.dumps(run)
+    assert copy.copy(run) is run and copy.deepcopy([run])[0] is run
     assert grundy.period.Array is not None and grundy.bursts.Blocks is not None

@@ -40,6 +40,8 @@ for tail in (1, 0.5, Fraction(1, 2), np.float32(0.5), np.int8(1)):
 grundy.find_period(Array(Path("v.npy")))
 find_bursts(run, np.uint8(9), n, n, Blocks(n, np.float64(0.5), n))
 find_bursts(run, 9, blocks=Blocks(8, Fraction(1, 3), 0))
+grundy.bursts.find_bursts(run, 9), grundy.period.Array("v.npy")
+version: str = grundy.__version__
 """
 
 
@@ -49,6 +51,15 @@ def test_calls_that_the_docstrings_allow_have_types(tmp_path):
     command = [sys.executable, *COMMANDS["mypy"], str(tmp_path / "calls.py")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_misspelt_names_and_assignments_are_type_errors(tmp_path):
+    pytest.importorskip("mypy")
+    lines = ["import grundy", 'run = grundy.opn_run("r")', 'grundy.open_run("r").count = 5']
+    (tmp_path / "calls.py").write_text("\n".join(lines))
+    command = [sys.executable, *COMMANDS["mypy"], str(tmp_path / "calls.py")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert 'has no attribute "opn_run"' in done.stdout and '"count"' in done.stdout
 
 
 @pytest.mark.parametrize("module", COMMANDS)
