@@ -6,7 +6,7 @@ use super::layout::{counted, fitted, printable};
 use super::number;
 use super::progress::{Meter, note};
 use super::values::{known_period, values_for_proof};
-use super::{Compute, default_directory};
+use super::{Compute, Usage, default_directory};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use grundy::checkpoint::journal;
@@ -18,6 +18,9 @@ use indicatif::HumanCount;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Maximum number of values of a run of nim.
+const MOST_OF_NIM: u64 = 1 << 16;
 
 /// Arguments of `grundy run`.
 #[derive(Debug, clap::Args)]
@@ -86,6 +89,10 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     let rule = args.game.clone().or(is_new.then(grundy));
     if let (Some(rule), Some(to)) = (&rule, args.to) {
+        if rule.is_nim() && to > MOST_OF_NIM {
+            let why = "G(n) = n, and a table holds values up to 65535";
+            return Err(Usage(format!("nim: {why}, so --to is at most {MOST_OF_NIM}")).into());
+        }
         rule.check_heap(to - 1)?;
     }
     if is_new && let Some(rule) = &rule {

@@ -197,6 +197,15 @@ fn export_and_find_use_a_proved_period() {
 }
 
 #[test]
+fn run_of_nim_ends_at_the_largest_value_of_a_table() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().to_str().unwrap();
+    fails(2, &["run", "nim", "--to", "65537", "--dir", dir], &["G(n) = n", "--to is at most 65536"]);
+    run_well("nim", dirs.path(), &["--to", "65536"]);
+    assert_eq!(stdout_of(&["values", dir, "65535"]), "65535 65535\n");
+}
+
+#[test]
 fn run_of_a_periodic_game_states_the_period() {
     let dirs = tempfile::tempdir().unwrap();
     let said = |game: &str| text(&run_well(game, &dirs.path().join(game), &["--to", "100"]).stderr);
