@@ -136,11 +136,12 @@ def replacing(path: str) -> Iterator[BinaryIO]:
     part = os.path.join(os.path.dirname(real), f".grundy-{uuid.uuid4().hex}.part")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
     with _error_of(path):
-        descriptor = os.open(part, flags, 0o666)
+        descriptor = os.open(part, flags, 0o666 if mode is None else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             if mode is not None:
-                os.chmod(part, mode & 0o777)
+                with _error_of(path):
+                    os.chmod(part, mode & 0o777)
             yield file
         with _error_of(path):
             os.replace(part, real)

@@ -54,7 +54,7 @@ class Table:
         self._maps = [pages for pages in (values, escapes) if pages is not None]
         if sum(map(len, self._maps)) <= MAPPED:
             self._maps = []  # need no release
-        self._mapped = 0  # maximum number of bytes mapped since the last release
+        self._mapped = 0  # about the number of bytes mapped since the last release
         # The same for one bisection of the escapes.
         self._search = (self.escapes.nbytes // AROUND).bit_length() * AROUND
 
@@ -83,7 +83,8 @@ class Table:
     def copy_each(self, out: NDArray[np.uint16], positions: NDArray[np.int64]) -> None:
         """Copies G(n) for each n of the nonempty `positions` to `out`. Raises Damage as `copy`.
 
-        Few positions stay mapped: mapping them takes ten times as long as reading them again.
+        The pages of fewer than MANY positions are neither counted nor released, because to map
+        them again takes ten times as long as to read them.
         """
         out[:] = self.units[positions]
         if len(positions) >= MANY:

@@ -407,7 +407,7 @@ def mapped_kilobytes():
     [
         lambda run: run.chunks(),
         lambda run: (run[n] for n in range(0, 20_000_000, 10_000)),
-        lambda run: [run[::64]],
+        lambda run: [run[np.arange(0, 20_000_000, 64)]],
     ],
     ids=["chunks", "values", "index array"],
 )

@@ -179,7 +179,9 @@ fn period(facts: &Facts<'_>) -> String {
         let search = format!("grundy period {}", super::advice::quoted(facts.rule.name()));
         return match facts.rule.largest_heap() {
             Some(_) => {
-                format!("none is proved, and this program proves none if a code repeats; to search for one: {search}")
+                format!(
+                    "none is proved; this program cannot prove one, because the code repeats; to search for one: {search}"
+                )
             }
             None => format!("none is proved; to search for one: {search}"),
         };

@@ -26,7 +26,7 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
         return Err(format!("numbers are written without commas: {}", text.replace(',', "_")));
     }
     if text.contains(',') {
-        return bad("a number contains no comma; separate several numbers with blanks");
+        return bad("a number contains no comma");
     }
     if plain.starts_with('-') {
         return bad("numbers must not be negative");

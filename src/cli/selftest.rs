@@ -64,7 +64,7 @@ pub(crate) fn selftest(args: &Args, quiet: bool) -> Result<ExitCode> {
     }
     Ok(match (all_ok, is_wrong) {
         (true, _) => {
-            note(&format!("all {all} checks passed: this build computes correctly on this machine"));
+            note(&format!("all {all} checks passed: they found no fault of this build on this machine"));
             ExitCode::SUCCESS
         }
         (false, true) => ExitCode::from(3),

@@ -100,7 +100,7 @@ pub(super) fn of_game(rule: &Rule, count: u64, quiet: bool) -> Result<Box<dyn Se
     Ok(match by_period(rule, count, quiet)? {
         Some(all) => Box::new(all),
         None => {
-            require_memory(rule, count)?;
+            require_few(rule, count)?;
             Box::new(solved(rule, count, quiet)?.0)
         }
     })
@@ -172,16 +172,17 @@ pub(super) fn open(dir: &Path, verify: bool, quiet: bool) -> Result<RunReader> {
 
 /// The first `count` values of a game in memory, from its period where that is less work.
 pub(super) fn computed(rule: &Rule, count: u64, quiet: bool) -> Result<Vec<u16>> {
-    require_memory(rule, count)?;
+    require_few(rule, count)?;
     match by_period(rule, count, quiet)? {
         Some(all) => first_of(&all, count),
         None => Ok(solved(rule, count, quiet)?.0),
     }
 }
 
-/// [`computed`], with the sparse space in use after the last value that the solver computed.
+/// [`computed`], with the sparse space in use after the last value, or after [`FEW`] values if the others follow from
+/// the period.
 pub(super) fn computed_with_space(rule: &Rule, count: u64, quiet: bool) -> Result<(Vec<u16>, SparseSpace)> {
-    require_memory(rule, count)?;
+    require_few(rule, count)?;
     match by_period(rule, count, quiet)? {
         Some(all) => Ok((first_of(&all, count)?, solved(rule, FEW, true)?.1)),
         None => solved(rule, count, quiet),
@@ -197,8 +198,8 @@ fn first_of(all: &dyn Sequence, count: u64) -> Result<Vec<u16>> {
 }
 
 /// # Errors
-/// If the game has fewer values, or memory holds fewer.
-fn require_memory(rule: &Rule, count: u64) -> Result<()> {
+/// If the game has fewer values, or `count` exceeds [`MAX_VALUES`].
+fn require_few(rule: &Rule, count: u64) -> Result<()> {
     rule.check_heap(count.saturating_sub(1))?;
     if count > MAX_VALUES {
         return Err(Usage(too_many(rule, count)).into());
@@ -206,7 +207,7 @@ fn require_memory(rule: &Rule, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Memory for `count` values, reserved at once, so that a shortage is reported before any work is done.
+/// Memory for `count` values, reserved at once, so that a shortage is reported before they are computed.
 fn reserved(count: u64) -> Result<Vec<u16>> {
     let shortage = || Error::Memory { what: "the sequence", bytes: 2 * count };
     let mut values = Vec::new();

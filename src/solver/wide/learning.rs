@@ -1,9 +1,9 @@
 //! Which pairs to mark: those that hit most values below G(n), learnt on the last values.
 //!
 //! Where there are few lookups, the solver marks every rare part that may be marked. Otherwise the choice is greedy, as
-//! in [`lookup_order`]: a part gains the weights of the values below G(n) that it hits,
-//! and each hit lowers the weight of a value to about 3/8. A round takes all parts whose gain reaches a threshold; the
-//! next threshold is three quarters of it.
+//! in [`lookup_order`]: a part gains the weights of the values below G(n) that it hits, and each hit lowers the weight
+//! of a value to about 3/8. A round takes all parts whose gain reaches a threshold; the next threshold is three
+//! quarters of it.
 
 use super::WideSolver;
 use super::lookups::SplitLookups;
