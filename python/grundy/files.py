@@ -86,7 +86,7 @@ def _has_journal(folder: str) -> bool:
         os.lstat(os.path.join(folder, "journal.jsonl"))
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError:  # who opens the journal reports why it cannot be read
+    except OSError:  # `Journal` reports why it cannot be read
         return True
     return True
 

@@ -387,6 +387,7 @@ def test_values_discarded_while_they_are_read_are_refused(tmp_path, monkeypatch,
 @pytest.mark.parametrize("width", ["u8", "u16"])
 def test_reads_release_pages_at_any_position(tmp_path, monkeypatch, width):
     monkeypatch.setattr(grundy.table, "MAPPED", 1)
+    monkeypatch.setattr(grundy.table, "MANY", 1)
     values = random_values(52, 20_000, 300)
     run = grundy.open_run(write_run(tmp_path / "r", values, width))
     for a, b in [(0, 20_000), (1, 2), (4095, 4097), (5000, 19_999), (8192, 8193)]:

@@ -29,8 +29,8 @@ const SHOWN: usize = 20;
                         'equivalent' lists the known games with the same standard form, each with its shift. 'mask' \
                         is 0 if no sparse space is known. 'searched' is the number of first values in which this \
                         program found no period, 'computed' the number of values of the longest published \
-                        computation that is known to this program, null if it is not larger. 'oeis' has the keys sequence and shift: a(k) = G(k + shift). \
-                        What is unknown is null.")]
+                        computation that is known to this program, null if it is not larger. 'oeis' has the keys \
+                        sequence and shift: a(k) = G(k + shift). What is unknown is null.")]
 pub(crate) struct Args {
     /// Game to describe.
     #[arg(value_parser = advice::rule)]

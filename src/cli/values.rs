@@ -197,8 +197,7 @@ fn first_of(all: &dyn Sequence, count: u64) -> Result<Vec<u16>> {
     Ok(values)
 }
 
-/// # Errors
-/// If the game has fewer values, or `count` exceeds [`MAX_VALUES`].
+/// Checks that the game has `count` values, and that they are at most [`MAX_VALUES`].
 fn require_few(rule: &Rule, count: u64) -> Result<()> {
     rule.check_heap(count.saturating_sub(1))?;
     if count > MAX_VALUES {

@@ -303,7 +303,7 @@ pub(super) fn of_code(text: &str) -> Option<Remedy> {
         return Some(Remedy::ListGames);
     }
     let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    if let Some((whole @ ("" | "0" | "4" | "8"), rest)) = text.split_once(',')
+    if let Some((whole @ ("0" | "4" | "8"), rest)) = text.split_once(',')
         && are_digits(rest)
     {
         return Some(Remedy::WritePoint { codes: vec![format!("{whole}.{rest}")] });
