@@ -526,4 +526,6 @@ impl Solver {
 }
 
 #[cfg(test)]
+mod contract_tests;
+#[cfg(test)]
 mod tests;

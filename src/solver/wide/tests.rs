@@ -15,7 +15,7 @@ use crate::solver::parallelism::Threads;
 use crate::solver::{self, Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
 use crate::support::Random;
 use crate::theory::definition;
-use crate::theory::rule::{Leaves, Move, Rule};
+use crate::theory::rule::{Leaves, Move, Rule, Split};
 
 /// Compares the wide solver with the definition: a random kernel and number of threads, resumed at random lengths.
 /// Returns whether the wide solver computed a value.
@@ -175,7 +175,7 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
         let limits = BlockLimits { end: 0, longest: 1 << 12, threads: Parallelism::of_pool().in_pool() };
         while values.len() < expected.len() {
             let mut more = Vec::new();
-            let limits = BlockLimits { end: values.len() as u64 + 500, ..limits };
+            let limits = BlockLimits { end: expected.len().min(values.len() + 500) as u64, ..limits };
             wide.step(&values, limits, &mut Work::default(), &mut more).unwrap();
             values.extend(more);
             wide.check_memory(&values).unwrap();
@@ -214,6 +214,47 @@ fn a_late_rare_position_brings_all_values_into_memory() {
         assert_eq!((0..values.len()).find(|&n| values[n] != expected[n]), None, "{threads} threads");
         assert!(wide.values.start() == 0 && work.found_rare >= 1, "{threads} threads");
     }
+}
+
+/// The search compares all pairs, those whose values memory does not hold among them.
+#[test]
+fn a_search_of_all_pairs_finds_a_pair_where_there_is_one() {
+    const COUNT: u64 = 300_000;
+    let random = &mut Random::new("wide solver, all pairs");
+    let split = |remove, constant, min_difference| Move { remove, constant, leaves: Leaves::Two { min_difference } };
+    let rule = Rule::from_moves("splits", vec![split(0, 0, 1), split(7, 5, 0), split(9000, 0, 40_000)]).unwrap();
+    let space = SparseSpace::new(&rule, 0x0110, 0).unwrap();
+    // About one pair gives a rare value with bit 15, and the last rare position is small.
+    let mut value = |n: u64| {
+        let high = if random.below(20) == 0 { 0x8000 } else { 0 };
+        Some(random.below(0x8000) as u16 | high).filter(|&v| space.is_rare(v, n) == (n < 30))
+    };
+    let mut values = vec![0];
+    while (values.len() as u64) < COUNT {
+        values.extend(value(values.len() as u64));
+    }
+    let wide = wide_solver(&rule, space, &values);
+    assert!(wide.values.start() > COUNT / 4, "memory holds the values from {} on", wide.values.start());
+    let option =
+        |split: Split, a: u64| values[a as usize] ^ values[(COUNT - split.remove - a) as usize] ^ split.constant;
+    let mut is_option = vec![false; 1 << 16];
+    for split in rule.splits() {
+        (1..=split.largest_small_part(COUNT)).for_each(|a| is_option[usize::from(option(split, a))] = true);
+    }
+    let reader = Reader::new(&wide);
+    let mut found = 0;
+    for target in (0..200).map(|_| random.below(0x8000) as u16 | 0x8000) {
+        for alone in [true, false] {
+            let pair = reader.find_pair(COUNT, target, &values, alone).unwrap();
+            let gives = |(a, b): (u64, u64)| {
+                let is_pair = |split: &Split| a + b + split.remove == COUNT && a <= split.largest_small_part(COUNT);
+                a > 0 && rule.splits().filter(is_pair).any(|split| option(split, a) == target)
+            };
+            assert_eq!(pair.map(gives), is_option[usize::from(target)].then_some(true), "{target}: {pair:?}");
+            found += u64::from(pair.is_some());
+        }
+    }
+    assert!((40..360).contains(&found), "{found} of 400 searches found a pair");
 }
 
 /// The far step finds the same whether a thread reads the values before its copy from the solver, or has copied all of
