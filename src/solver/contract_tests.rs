@@ -1,5 +1,4 @@
-//! Tests of what all engines with a sparse space promise: whatever the earlier values are, the next ones are those of
-//! the definition.
+//! Tests of what all engines promise: whatever the earlier values are, the next ones are those of the definition.
 //!
 //! No proof of a value uses that the earlier values belong to a game. So these tests make up earlier values, and meet
 //! what games hardly ever show: many late rare positions, values of 16 bits, values that few pairs give, and searches
@@ -43,14 +42,18 @@ fn made_up_space(random: &mut Random, rule: &Rule, bits: u32) -> Option<SparseSp
     (0..100).find_map(|i| SparseSpace::new(rule, mask(), i % 2))
 }
 
-/// A random rule, a space of it, and `count` random values, most of them of at most `bits` bits.
-fn made_up(random: &mut Random, count: u64, bits: u32) -> MadeUp {
-    let (rule, space) = loop {
+/// A random rule, and a space of it.
+fn made_up_rule_and_space(random: &mut Random, bits: u32) -> (Rule, SparseSpace) {
+    loop {
         let rule = made_up_rule(random);
         if let Some(space) = made_up_space(random, &rule, bits) {
-            break (rule, space);
+            return (rule, space);
         }
-    };
+    }
+}
+
+/// `count` random values, which the rule and the space shall continue: most of them of at most `bits` bits.
+fn made_up(random: &mut Random, (rule, space): (Rule, SparseSpace), count: u64, bits: u32) -> MadeUp {
     // Most values are small, so that about `pairs` pairs of a position give a large one.
     let usual = 1 + random.below(u64::from(bits) - 1) % random.pick(&[4, 16]);
     let large = usual + 1 + random.below(u64::from(bits) - usual) % random.pick(&[1, 16]);
@@ -85,8 +88,16 @@ fn continued(made_up: &MadeUp, count: usize) -> Vec<u16> {
 struct Met {
     /// Number of values that the byte streams computed.
     streams: u64,
-    /// The same of the wide solver.
+    /// The same of the wide solver, with a space or without one.
     wide: u64,
+    /// The same of the comparison of all pairs of bytes.
+    exhaustive: u64,
+    /// The same of the sets of the values of pairs.
+    pair_sets: u64,
+    /// The same of the counts of options.
+    removals: u64,
+    /// The same of the definition.
+    definition: u64,
     /// Number of new rare positions.
     rare: u64,
     /// Number of searches that compared all pairs.
@@ -95,11 +106,45 @@ struct Met {
     discarded: u64,
 }
 
+impl Met {
+    /// The number of values that this engine computed.
+    fn values_of(&mut self, engine: &Engine) -> &mut u64 {
+        match engine {
+            Engine::Definition(_) => &mut self.definition,
+            Engine::Removals(_) => &mut self.removals,
+            Engine::Exhaustive(_) => &mut self.exhaustive,
+            Engine::PairSets(_) => &mut self.pair_sets,
+            Engine::Sparse(_) => &mut self.streams,
+            Engine::Wide(_) => &mut self.wide,
+        }
+    }
+}
+
+/// A random rule without a space: with moves that leave three heaps, without splits, or, most often, with any splits.
+fn made_up_rule_without_space(random: &mut Random) -> Rule {
+    let mut moves = made_up_rule(random).moves().to_vec();
+    match random.below(4) {
+        0 => moves.push(Move { remove: random.below(5), constant: random.below(3) as u16, leaves: Leaves::Three }),
+        1 => {
+            moves.retain(|m| m.leaves.heaps() < 2);
+            // Options are counted where a run of removals is long enough.
+            let (constant, most) = (random.pick(&[0, 1, 600]), random.pick(&[3, 700]));
+            let longest = 1 + random.below(most);
+            moves.extend((1..=longest).map(|remove| Move { remove, constant, leaves: Leaves::One }));
+        }
+        _ => {}
+    }
+    Rule::from_moves("made up", moves).unwrap()
+}
+
 /// A solver that continues `past`. `known` describes the discarded values.
 fn solver_of(random: &mut Random, made_up: &MadeUp, past: &Ends, known: &SequenceStats) -> Solver {
     let method = Method::Sparse(random.pick(&Kernel::available()));
     let solver = Solver::knowing(&made_up.rule, method, Some(made_up.space), past, known).unwrap();
     let mut solver = solver.with_audit(random.next()).with_block(1 << random.below(12));
+    if made_up.space == SparseSpace::NONE {
+        return solver;
+    }
     solver.prefers_wide = random.below(3) == 0;
     let seen = EarlierValues::of(past, made_up.space, known).unwrap();
     solver.engine = solver.sparse_engine(past, seen).unwrap();
@@ -130,8 +175,7 @@ fn compare(random: &mut Random, made_up: &MadeUp, expected: &[u16], met: &mut Me
         let wrong = more.iter().zip(&expected[from..]).position(|(value, expected)| value != expected);
         assert_eq!(wrong, None, "{rule:?}, {space:?}, {:?}, wrong from {from} on", solver.method);
         past.push(&more).unwrap();
-        let engine = if matches!(solver.engine, Engine::Wide(_)) { &mut met.wide } else { &mut met.streams };
-        *engine += more.len() as u64;
+        *met.values_of(&solver.engine) += more.len() as u64;
         match advanced {
             Ok(()) if random.below(10) == 0 => solver.check_memory(&past).unwrap(),
             Ok(()) => {}
@@ -161,7 +205,8 @@ fn any_values_are_continued_as_the_definition_says() {
         let bits = random.pick(&[[3, 8, 9], [10, 12, 16]][index(round % 2)]);
         let least = random.pick(&[5_000, 5_000, 20_000, 150_000]);
         let count = least + random.below(least);
-        let made_up = made_up(random, count, bits);
+        let rule_and_space = made_up_rule_and_space(random, bits);
+        let made_up = made_up(random, rule_and_space, count, bits);
         let pairs = count / 2 * made_up.rule.splits().count() as u64;
         let expected = continued(&made_up, index((PAIRS / pairs).clamp(10, 500)));
         for _ in 0..2 {
@@ -170,8 +215,29 @@ fn any_values_are_continued_as_the_definition_says() {
             pool.install(|| compare(random, &made_up, &expected, &mut met));
         }
     }
-    let Met { streams, wide, rare, searches, discarded } = met;
+    let Met { streams, wide, rare, searches, discarded, .. } = met;
     let least = streams.min(wide).min(rare).min(searches);
     assert!(least > 4 * rounds && discarded < rounds, "{met:?}");
     tally.end(streams + wide, "no wrong value");
+}
+
+/// Engines without a space compare all pairs, or need none.
+#[test]
+fn any_values_are_continued_without_a_space() {
+    let random = &mut Random::new("made-up values, no space");
+    let mut met = Met::default();
+    let rounds = cases(100, 10_000);
+    for _ in 0..rounds {
+        let random = &mut random.fork();
+        let rule = made_up_rule_without_space(random);
+        let (most, bits) = (if rule.may_be_sparse() { 4000 } else { 300 }, random.pick(&[3, 6, 8, 12, 16]));
+        let count = 2 + random.below(most);
+        let made_up = made_up(random, (rule, SparseSpace::NONE), count, bits);
+        let expected = continued(&made_up, 100);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(random.pick(&[1, 2, 5])).build().unwrap();
+        pool.install(|| compare(random, &made_up, &expected, &mut met));
+    }
+    let Met { wide, exhaustive, pair_sets, removals, definition, .. } = met;
+    let least = wide.min(exhaustive).min(pair_sets).min(removals).min(definition);
+    assert!(least > 2 * rounds, "{met:?}");
 }

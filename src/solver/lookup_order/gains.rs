@@ -174,6 +174,7 @@ impl Hits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::Random;
 
     /// The numbers of the lookups of a shard take all values of 16 bits.
     #[test]
@@ -182,5 +183,28 @@ mod tests {
         let mut gains = Gains::new(MAX_SHARD, &[4], option);
         assert_eq!(gains.choose(), MAX_SHARD - 1);
         assert_eq!(gains.all().iter().filter(|&&gain| gain != 0).count(), 1);
+    }
+    /// Few codes, so that lookups of several chunks have equal gains.
+    #[test]
+    fn the_first_lookup_with_the_largest_gain_is_chosen() {
+        let random = &mut Random::new("gains");
+        let (count, below) = (3 * CHUNK + 5, [4, 2, 5]);
+        let options: Vec<[u8; 3]> = (0..count).map(|_| [0; 3].map(|_| random.below(6) as u8)).collect();
+        let mut weights = Weights::new(&below);
+        let mut gains = Gains::new(count, &below, |of, i| options[of][i]);
+        let (mut chosen, mut ties) = (vec![false; count], 0);
+        for _ in 0..200 {
+            let weight =
+                |(weights, &code): (&Vec<u16>, &u8)| weights.get(usize::from(code)).map_or(0, |&w| i32::from(w));
+            let gain = |of: usize| weights.0.iter().zip(&options[of]).map(weight).sum::<i32>();
+            let largest = (0..count).filter(|&of| !chosen[of]).map(gain).max().unwrap();
+            let mut equal = (0..count).filter(|&of| !chosen[of] && gain(of) == largest);
+            let first = equal.next().unwrap();
+            ties += u64::from(equal.any(|of| of / CHUNK > first / CHUNK));
+            assert_eq!(gains.choose(), first, "gain {largest}");
+            chosen[first] = true;
+            gains.fall(&weights.lower(|i| options[first][i]));
+        }
+        assert!(ties > 50, "{ties} ties between chunks");
     }
 }
