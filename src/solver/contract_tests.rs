@@ -1,6 +1,6 @@
 //! Tests of what all engines promise: whatever the earlier values are, the next ones are those of the definition.
 //!
-//! No proof of a value uses that the earlier values belong to a game. So these tests make up earlier values, and meet
+//! No proof of a value uses that the earlier values belong to a game. So these tests continue random values, and meet
 //! what games hardly ever show: many late rare positions, values of 16 bits, values that few pairs give, and searches
 //! that need discarded values.
 
@@ -52,7 +52,7 @@ fn made_up_rule_and_space(random: &mut Random, bits: u32) -> (Rule, SparseSpace)
     }
 }
 
-/// `count` random values, which the rule and the space shall continue: most of them of at most `bits` bits.
+/// `count` random values for solvers of the rule in the space to continue. Most have at most `bits` bits.
 fn made_up(random: &mut Random, (rule, space): (Rule, SparseSpace), count: u64, bits: u32) -> MadeUp {
     // Most values are small, so that about `pairs` pairs of a position give a large one.
     let usual = 1 + random.below(u64::from(bits) - 1) % random.pick(&[4, 16]);
@@ -120,7 +120,8 @@ impl Met {
     }
 }
 
-/// A random rule without a space: with moves that leave three heaps, without splits, or, most often, with any splits.
+/// A random rule for an engine without a space. One in four has moves that leave three heaps, and one in four no
+/// splits.
 fn made_up_rule_without_space(random: &mut Random) -> Rule {
     let mut moves = made_up_rule(random).moves().to_vec();
     match random.below(4) {
@@ -221,7 +222,7 @@ fn any_values_are_continued_as_the_definition_says() {
     tally.end(streams + wide, "no wrong value");
 }
 
-/// Engines without a space compare all pairs, or need none.
+/// The same for the engines without a space.
 #[test]
 fn any_values_are_continued_without_a_space() {
     let random = &mut Random::new("made-up values, no space");
