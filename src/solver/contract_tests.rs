@@ -52,9 +52,9 @@ fn made_up_rule_and_space(random: &mut Random, bits: u32) -> (Rule, SparseSpace)
     }
 }
 
-/// `count` random values for solvers of the rule in the space to continue. Most have at most `bits` bits.
+/// `count` random values of at most `bits` bits, for solvers of the rule in the space to continue.
 fn made_up(random: &mut Random, (rule, space): (Rule, SparseSpace), count: u64, bits: u32) -> MadeUp {
-    // Most values are small, so that about `pairs` pairs of a position give a large one.
+    // Few values are large, so that few pairs of a position give a large value: about `pairs`, if it has one bit more.
     let usual = 1 + random.below(u64::from(bits) - 1) % random.pick(&[4, 16]);
     let large = usual + 1 + random.below(u64::from(bits) - usual) % random.pick(&[1, 16]);
     let pairs = random.pick(&[1, 4, 10, 1000]);

@@ -224,7 +224,7 @@ fn a_search_of_all_pairs_finds_a_pair_where_there_is_one() {
     let split = |remove, constant, min_difference| Move { remove, constant, leaves: Leaves::Two { min_difference } };
     let rule = Rule::from_moves("splits", vec![split(0, 0, 1), split(7, 5, 0), split(9000, 0, 40_000)]).unwrap();
     let space = SparseSpace::new(&rule, 0x0110, 0).unwrap();
-    // About one pair gives a rare value with bit 15, and the last rare position is small.
+    // On average 2.5 pairs give a rare value with bit 15. All rare positions are small.
     let mut value = |n: u64| {
         let high = if random.below(20) == 0 { 0x8000 } else { 0 };
         Some(random.below(0x8000) as u16 | high).filter(|&v| space.is_rare(v, n) == (n < 30))
