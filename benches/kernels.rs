@@ -1,9 +1,10 @@
 //! Benchmarks of the jobs of every kernel. Each benchmark first compares all kernels with plain loops.
 //!
 //! `cargo bench --bench kernels` takes less than a minute. The criterion group `kernel` has one benchmark for each job
-//! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `clear`) or one pair (`find`). The group
-//! `pairs` compares all pairs with all open values; an element is one pair. In the group `recurrence` an element is one
-//! value. The group `constant` measures nothing by criterion; it prints a line for each cost constant:
+//! and kernel; an element is one lookup in one lane (`mark`, `check`, `near`, `near hits`, `clear`) or one pair
+//! (`find`). The lookups of `near` hit no candidate, those of `near hits` about half of them. The group `pairs`
+//! compares all pairs with all open values; an element is one pair. In the group `recurrence` an element is one value.
+//! The group `constant` measures nothing by criterion; it prints a line for each cost constant:
 //!
 //! - `mark_ps(C)`: one marked lookup with C codes considered, per value;
 //! - `check_ps(K)`: one checked lookup with K candidates kept, per value;
@@ -19,8 +20,8 @@ mod support;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use grundy::bench_support::{
     CLEAR_PS, CODE_COUNTS, CheckStages, CodeWindow, ENTERED_TO_COMPARED, KEPT_COUNTS, LANE_COUNT, LookupList, Marks,
-    PAGE_WORD_COUNT, RecurrenceList, TILE_PAIR_COUNT, Tile, WIDE_LANE_COUNT, check_ps, enter, find, find_each,
-    find_value, mark_ps,
+    NearList, PAGE_WORD_COUNT, RecurrenceList, TILE_PAIR_COUNT, Tile, WIDE_LANE_COUNT, check_ps, enter, find,
+    find_each, find_value, mark_ps,
 };
 use grundy::kernel::Kernel;
 use std::hint::black_box;
@@ -33,6 +34,9 @@ const SPREAD: usize = 72;
 const MARKED: usize = 440;
 const CHECKED: usize = 400;
 
+/// The number of near lookups of .774, which hit candidates often.
+const NEAR_HITTING: usize = 51;
+
 /// A random code below `bound`, which is at most 256.
 fn byte(random: &mut Random, bound: usize) -> u8 {
     u8::try_from(random.below(bound as u64)).expect("below 256")
@@ -43,7 +47,10 @@ struct Data {
     window: CodeWindow,
     marked: Vec<(usize, u8)>,
     checked: Vec<(usize, u8)>,
+    /// Near lookups that hit no candidate.
     near: Vec<(usize, u8)>,
+    /// Near lookups that hit about half of the candidates.
+    near_hitting: Vec<(usize, u8)>,
 }
 
 impl Data {
@@ -56,9 +63,10 @@ impl Data {
         };
         let marked = lookups(MARKED, LANE_COUNT, 82_000);
         let checked = lookups(CHECKED, LANE_COUNT, 82_000);
-        // Lookups whose options are no candidates, so that `near` stops at no lane.
+        // Options of 128 and more are no candidates.
         let near = lookups(27, 1, LANE_COUNT).into_iter().map(|(offset, code)| (offset, code | 0x80)).collect();
-        Data { window, marked, checked, near }
+        let near_hitting = lookups(NEAR_HITTING, 1, LANE_COUNT);
+        Data { window, marked, checked, near, near_hitting }
     }
 
     /// Whether a lookup of the list hits the code in the lane.
@@ -115,16 +123,22 @@ impl Data {
                 assert_eq!(cleared.is_set(code, lane), stays, "{kernel}: clear, code {code} in lane {lane}");
             }
         }
-        let reference = self.near_codes(Kernel::scalar());
-        assert!(self.near_codes(kernel) == reference, "{kernel}: near");
+        for (lookups, keep) in self.near_jobs() {
+            let codes = |kernel| self.near_codes(kernel, lookups, keep);
+            assert!(codes(kernel) == codes(Kernel::scalar()), "{kernel}: near");
+        }
     }
 
-    /// The codes that the near job fills in, where every lane has candidates.
-    fn near_codes(&self, kernel: Kernel) -> Vec<u8> {
+    /// Two lists of near lookups, each with enough candidates per lane that the near job stops at no lane.
+    fn near_jobs(&self) -> [(&[(usize, u8)], usize); 2] {
+        [(&self.near, 3), (&self.near_hitting, KEPT_COUNTS[0])]
+    }
+
+    /// The codes that the near job fills in, where every lane has the codes below `keep` as candidates.
+    fn near_codes(&self, kernel: Kernel, lookups: &[(usize, u8)], keep: usize) -> Vec<u8> {
         let mut window = self.window.clone();
-        let lanes = window.check(kernel, &Marks::new(SPREAD), &CheckStages::new(&[(3, &[])]));
-        let near = LookupList::new(&self.near);
-        assert_eq!(window.near(kernel, &near, &lanes), LANE_COUNT, "{kernel}: near stopped");
+        let lanes = window.check(kernel, &Marks::new(SPREAD), &CheckStages::new(&[(keep, &[])]));
+        assert_eq!(window.near(kernel, &NearList::new(lookups), &lanes), LANE_COUNT, "{kernel}: near stopped");
         window.codes
     }
 }
@@ -143,7 +157,7 @@ fn pairs() -> ([Vec<u8>; 2], [Vec<u16>; 2]) {
 fn kernels(c: &mut Criterion) {
     let data = Data::new();
     let ([a, b], [wide_a, wide_b]) = pairs();
-    let [marked, checked, near] = [&data.marked, &data.checked, &data.near].map(|list| LookupList::new(list));
+    let [marked, checked] = [&data.marked, &data.checked].map(|list| LookupList::new(list));
     let stages = CheckStages::new(&[(3, &data.checked)]);
     let lookups = |count: usize| Throughput::Elements((count * LANE_COUNT) as u64);
     let mut group = c.benchmark_group("kernel");
@@ -162,12 +176,15 @@ fn kernels(c: &mut Criterion) {
         group.bench_function(format!("clear {kernel}"), |bench| {
             bench.iter(|| data.window.clear_hits(kernel, black_box(&checked), &mut open));
         });
-        group.throughput(lookups(data.near.len()));
-        let mut window = data.window.clone();
-        let lanes = window.check(kernel, &Marks::new(SPREAD), &CheckStages::new(&[(3, &[])]));
-        group.bench_function(format!("near {kernel}"), |bench| {
-            bench.iter(|| window.near(kernel, black_box(&near), &lanes));
-        });
+        for (name, (near, keep)) in ["near", "near hits"].iter().zip(data.near_jobs()) {
+            group.throughput(lookups(near.len()));
+            let mut window = data.window.clone();
+            let lanes = window.check(kernel, &Marks::new(SPREAD), &CheckStages::new(&[(keep, &[])]));
+            let near = NearList::new(near);
+            group.bench_function(format!("{name} {kernel}"), |bench| {
+                bench.iter(|| window.near(kernel, black_box(&near), &lanes));
+            });
+        }
         group.throughput(Throughput::Elements(a.len() as u64));
         assert!(find(kernel, &a, &b, 255).is_none() && find(kernel, &a, &b, a[0] ^ b[0]).is_some(), "{kernel}: find");
         group.bench_function(format!("find {kernel}"), |bench| bench.iter(|| find(kernel, black_box(&a), &b, 255)));

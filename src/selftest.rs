@@ -204,7 +204,7 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             kernel.mark(&window, at, &list(&mark), &mut planes);
             let lanes = kernel.refine(&window, at, &planes, &[Stage { keep, check: list(&far) }]);
             let mut filled = window.clone();
-            let job = NearJob { at, probes: &list(&near), from: 0, to: LANES };
+            let job = NearJob { at, probes: &near.iter().copied().collect(), from: 0, to: LANES };
             let to = kernel.near(&mut filled, job, &lanes);
             filled.truncate(at + to);
             kernel.marks_to_open(&mut planes, &below);

@@ -1,8 +1,8 @@
 //! Functions through which benchmarks call the jobs of a kernel. The types hide those of the jobs, which are private.
 
 use super::{
-    BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, PAGE_WORDS, PairTile, Probe, Probes, RANGES, Recurrence,
-    Stage, TILE_PAIRS, WIDE_LANES,
+    BitPlanes, CODES, KEEP, Kernel, LANES, Lanes, NearJob, NearProbes, PAGE_WORDS, PairTile, Probe, Probes, RANGES,
+    Recurrence, Stage, TILE_PAIRS, WIDE_LANES,
 };
 
 /// Number of consecutive values that a kernel computes at once.
@@ -22,6 +22,17 @@ impl LookupList {
     #[must_use]
     pub fn new(lookups: &[(usize, u8)]) -> LookupList {
         LookupList(lookups.iter().map(|&(offset, code)| Probe::new(offset, code)).collect())
+    }
+}
+
+/// A list of near lookups.
+pub struct NearList(NearProbes);
+
+impl NearList {
+    /// The list of these lookups, each an offset and a code.
+    #[must_use]
+    pub fn new(lookups: &[(usize, u8)]) -> NearList {
+        NearList(lookups.iter().map(|&(offset, code)| Probe::new(offset, code)).collect())
     }
 }
 
@@ -116,7 +127,7 @@ impl CodeWindow {
 
     /// Calls `Kernel::near` for all lanes.
     #[inline]
-    pub fn near(&mut self, kernel: Kernel, near: &LookupList, lanes: &CandidateLanes) -> usize {
+    pub fn near(&mut self, kernel: Kernel, near: &NearList, lanes: &CandidateLanes) -> usize {
         let job = NearJob { at: self.at, probes: &near.0, from: 0, to: LANES };
         kernel.near(&mut self.codes, job, &lanes.0)
     }

@@ -154,11 +154,13 @@ fn every_kernel_keeps_the_contract_of_mark_refine_and_clear_hits() {
     }
 }
 
-/// Lanes with up to `kept` candidates below `spread`, ascending.
-fn random_lanes(random: &mut Random, spread: usize, kept: usize, considered_below: [u8; LANES]) -> Lanes {
+/// Lanes with `least` to `kept` candidates below `spread`, ascending. Equal ones count as one.
+fn random_lanes(random: &mut Random, spread: usize, [least, kept]: [usize; 2]) -> Lanes {
+    let considered_below = [NONE; LANES];
     let mut lanes = Lanes { code: [[NONE; LANES]; CANDIDATES], kept, held: kept, considered_below };
     for lane in 0..LANES {
-        let mut codes: Vec<u8> = (0..random.index(kept + 1)).map(|_| random.index(spread) as u8).collect();
+        let count = least + random.index(kept - least + 1);
+        let mut codes: Vec<u8> = (0..count).map(|_| random.index(spread) as u8).collect();
         codes.sort_unstable();
         codes.dedup();
         codes.iter().enumerate().for_each(|(k, &code)| lanes.code[k][lane] = code);
@@ -177,7 +179,7 @@ fn every_kernel_keeps_the_contract_of_check_for_any_lanes() {
         let count = LENGTHS[random.index(8)];
         let far = random.probes(count, LANES..at + 1, spread);
         let held = random.index(KEEP.len());
-        let mut lanes = random_lanes(random, spread, KEEP[held], [NONE; LANES]);
+        let mut lanes = random_lanes(random, spread, [0, KEEP[held]]);
         lanes.set_aside(KEEP[held + random.index(KEEP.len() - held)]);
         let mut expected = lanes.clone();
         expected.code[..lanes.kept].fill([NONE; LANES]);
@@ -196,42 +198,52 @@ fn every_kernel_keeps_the_contract_of_check_for_any_lanes() {
 
 #[test]
 fn every_kernel_keeps_the_contract_of_near_for_any_lanes() {
-    for seed in 0..300 {
+    let (mut complete, mut stopped, mut hit_first) = (0, 0, 0);
+    for seed in 0..1000 {
         let random = &mut Random::seeded(seed);
         let at = random.index(164);
-        let spread = SPREADS[2 + random.index(3)];
+        let spread = [12, 30, 60, 170][random.index(4)];
         let window = random.bytes(at + LANES, spread);
-        let count = if at == 0 { 0 } else { LENGTHS[random.index(8)] };
-        let near = random.probes(count, 1..LANES.min(at + 1).max(2), spread);
-        let held = random.index(KEEP.len());
-        let marked = std::array::from_fn(|_| [NONE, random.index(spread) as u8][random.index(2)]);
-        let mut lanes = random_lanes(random, spread, KEEP[held], marked);
-        lanes.set_aside(KEEP[held + random.index(KEEP.len() - held)]);
-        let from = random.index(LANES);
-        let to = from + random.index(LANES - from + 1);
+        let count = if at == 0 { 0 } else { [0, 1, 7, 20, 40, 64][random.index(6)] };
+        let near: NearProbes =
+            random.probes(count, 1..LANES.min(at + 1).max(2), spread).list().iter().copied().collect();
+        let held = [0, random.index(KEEP.len())][random.index(2)];
+        // Sometimes lanes without a candidate or with unconsidered ones, in which a kernel stops.
+        let least = [0, KEEP[held]][random.index(2)];
+        let mut lanes = random_lanes(random, spread, [least, KEEP[held]]);
+        if random.index(4) == 0 {
+            lanes.considered_below.fill_with(|| [NONE, random.index(spread) as u8][random.index(2)]);
+        }
+        lanes.set_aside(KEEP[[held, held + random.index(KEEP.len() - held)][random.index(2)]]);
+        let from = [0, random.index(LANES)][random.index(2)];
+        let to = [LANES, from + random.index(LANES - from + 1)][random.index(2)];
         let mut expected = window.clone();
-        let mut stopped = to;
+        let mut end = to;
         for lane in from..to {
             let hit = |code: u8| near.list().iter().any(|p| expected[at + lane - p.offset] ^ p.code() == code);
             let open = lanes.rows().iter().map(|row| row[lane]).find(|&code| code != NONE && !hit(code));
             match open {
-                Some(code) if code < marked[lane] => expected[at + lane] = code,
+                Some(code) if code < lanes.considered_below[lane] => expected[at + lane] = code,
                 _ => {
-                    stopped = lane;
+                    end = lane;
                     break;
                 }
             }
+            hit_first += usize::from(expected[at + lane] != lanes.code[0][lane]);
         }
+        (complete, stopped) = (complete + usize::from(end == to), stopped + usize::from(end < to));
         for kernel in Kernel::available() {
             let mut found = window.clone();
             assert_eq!(
                 kernel.near(&mut found, NearJob { at, probes: &near, from, to }, &lanes),
-                stopped,
+                end,
                 "{kernel}, seed {seed}"
             );
-            assert_eq!(found[..at + stopped], expected[..at + stopped], "{kernel}, seed {seed}");
+            assert_eq!(found[..at + end], expected[..at + end], "{kernel}, seed {seed}");
         }
     }
+    let counts = format!("{complete} complete, {stopped} stopped, {hit_first} first candidates hit");
+    assert!(complete > 200 && stopped > 200 && hit_first > 2000, "{counts}: not the intended cases");
 }
 
 /// The message of the panic with which a job refuses its arguments.
@@ -289,7 +301,7 @@ fn every_kernel_rejects_far_probes_that_read_outside_the_window() {
 fn every_kernel_rejects_near_probes_that_are_not_near_or_outside() {
     let lanes = &Lanes { code: [[0; LANES]; CANDIDATES], kept: 2, held: 2, considered_below: [NONE; LANES] };
     for (at, offset) in [(100, 0), (100, LANES), (100, LANES + 1), (100, usize::MAX), (50, 51), (0, 1)] {
-        let near = &Probes::from_iter([Probe::new(offset, 0)]);
+        let near = &NearProbes::from_iter([Probe::new(offset, 0)]);
         for kernel in Kernel::available() {
             let job = move || {
                 kernel.near(&mut [0; 164], NearJob { at, probes: near, from: 0, to: LANES }, lanes);
@@ -302,7 +314,7 @@ fn every_kernel_rejects_near_probes_that_are_not_near_or_outside() {
 #[test]
 fn every_kernel_rejects_lanes_that_are_reversed_or_outside() {
     let lanes = &Lanes { code: [[NONE; LANES]; CANDIDATES], kept: 2, held: 2, considered_below: [NONE; LANES] };
-    let near = &Probes::from_iter([Probe::new(1, 0)]);
+    let near = &NearProbes::from_iter([Probe::new(1, 0)]);
     let (none, outside) = ("no such lanes", "lanes outside the window");
     for kernel in Kernel::available() {
         for (at, from, to, message) in [

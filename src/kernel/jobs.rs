@@ -35,8 +35,8 @@
 
 use super::probes::FarProbes;
 use super::{
-    BitPlanes, CANDIDATES, KEEP, Kernel, LANES, Lanes, NONE, Platform, Probes, Recurrence, Stage, portable, recurrence,
-    scalar,
+    BitPlanes, CANDIDATES, KEEP, Kernel, LANES, Lanes, NONE, NearProbes, Platform, Probes, Recurrence, Stage, portable,
+    recurrence, scalar,
 };
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -56,7 +56,7 @@ pub(crate) struct NearJob<'a> {
     /// Index of lane 0 in the window.
     pub(crate) at: usize,
     /// The near probes.
-    pub(crate) probes: &'a Probes,
+    pub(crate) probes: &'a NearProbes,
     /// The first lane to fill. The codes before it are known.
     pub(crate) from: usize,
     /// One past the last lane to fill.

@@ -8,10 +8,10 @@
 //! share.
 //!
 //! - `jobs.rs` states the terms and the contracts, checks the arguments and calls the implementation.
-//! - `probes.rs`, `planes.rs` and `wide_part.rs` hold the data between the jobs.
+//! - `probes.rs`, `near_probes.rs`, `planes.rs` and `wide_part.rs` hold the data between the jobs.
 //! - `scalar.rs`, `avx2.rs` with `avx2/`, and `avx512/` are the implementations for one instruction set each.
-//! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `recurrence.rs`
-//!   holds the job for short lists of lookups.
+//! - `portable.rs` holds the jobs in plain Rust that the compiler vectorises for each instruction set; `near.rs` holds
+//!   the method of the vector kernels for near lookups, and `recurrence.rs` the job for short lists of lookups.
 //! - `wide.rs` and `pair_tile.rs` state the contracts of the jobs on values of any size; `value_set.rs` is a set of
 //!   values.
 //! - `bench.rs` passes the jobs on to the benchmarks.
@@ -27,6 +27,8 @@ mod avx2;
 mod avx512;
 pub(crate) mod bench;
 mod jobs;
+mod near;
+mod near_probes;
 mod pair_tile;
 mod planes;
 mod portable;
@@ -40,6 +42,7 @@ mod wide_part;
 use crate::error::{Error, Result};
 use jobs::PAIRS_BETWEEN_TESTS;
 pub(crate) use jobs::{MAX_CLEARED_CODES, NearJob, REPEATS_VALUES};
+pub(crate) use near_probes::NearProbes;
 pub(crate) use pair_tile::{PAGE_WORDS, Page, PairTile, TILE_PAIRS};
 pub(crate) use planes::{BEYOND, BitPlanes, CANDIDATES, CODES, KEEP, LANES, Lanes, MOST_CODES, NONE, Stage};
 pub(crate) use probes::{Probe, Probes};

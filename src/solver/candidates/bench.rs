@@ -191,7 +191,7 @@ impl CandidateBench {
         let plan = &self.stream.plan;
         let marked: usize = plan.marked().map(|list| list.list().len()).sum();
         let beyond_lanes: usize = plan.beyond_lanes().map(|list| list.list().len()).sum();
-        [marked, beyond_lanes - marked, plan.near.list().len()]
+        [marked, beyond_lanes - marked, plan.near.probes().list().len()]
     }
 }
 

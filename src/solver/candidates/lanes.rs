@@ -159,7 +159,7 @@ impl CandidateStream {
                 }
             }
         }
-        self.enter_hits(std::iter::once(&self.plan.near).chain(lists), &mut hits);
+        self.enter_hits(std::iter::once(self.plan.near.probes()).chain(lists), &mut hits);
         hits
     }
 

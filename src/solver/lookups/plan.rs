@@ -29,7 +29,7 @@
 //! [`FarLanes`]: super::far_lanes::FarLanes
 
 use super::{Lookup, RarePositions};
-use crate::kernel::{self, LANES, Probe, Probes, Recurrence, Stage};
+use crate::kernel::{self, LANES, NearProbes, Probe, Probes, Recurrence, Stage};
 use crate::solver::codes::Codes;
 use crate::theory::nimber::index;
 use crate::theory::rule::{Leaves, Rule};
@@ -113,7 +113,7 @@ pub(in crate::solver) struct LookupPlan {
     /// Number of candidates per lane that are compared with the middle and late lookups; one of [`kernel::KEEP`].
     pub(in crate::solver) keep_late: usize,
     /// The near lookups: offsets below [`LANES`].
-    pub(in crate::solver) near: Probes,
+    pub(in crate::solver) near: NearProbes,
     pub(in crate::solver) irregular: Vec<Lookup>,
     /// Whether moves that leave one heap may have common options that no lookup represents.
     pub(in crate::solver) single_heap_moves: bool,
@@ -136,7 +136,7 @@ impl LookupPlan {
             middle: Probes::new(),
             late: Probes::new(),
             keep_late: kernel::CANDIDATES,
-            near: Probes::new(),
+            near: NearProbes::default(),
             irregular: Vec::new(),
             single_heap_moves: true,
             recurrence: None,
@@ -158,7 +158,7 @@ impl LookupPlan {
             ..LookupPlan::none()
         };
         for (rank, &probe) in lookups.iter().enumerate() {
-            plan.list_of(&budget, rank, probe.offset).push(probe);
+            plan.push(&budget, rank, probe);
         }
         plan
     }
@@ -234,12 +234,19 @@ impl LookupPlan {
         self.irregular.is_empty() && !self.single_heap_moves
     }
 
-    /// The list of the lookup of this rank and offset, where it is regular.
+    /// Enters the lookup of this rank, which is regular, in its list.
+    fn push(&mut self, budget: &Budget, rank: usize, probe: Probe) {
+        if probe.offset < LANES {
+            self.near.push(probe);
+        } else {
+            self.list_of(budget, rank, probe.offset).push(probe);
+        }
+    }
+
+    /// The list of the lookup of this rank and offset, which is regular and not near.
     fn list_of(&mut self, budget: &Budget, rank: usize, offset: usize) -> &mut Probes {
         let is_old = offset > RECENT;
-        if offset < LANES {
-            &mut self.near
-        } else if offset < self.least_far.min(LEAST_MIDDLE) {
+        if offset < self.least_far.min(LEAST_MIDDLE) {
             &mut self.late
         } else if offset < self.least_far {
             &mut self.middle
@@ -258,7 +265,7 @@ impl LookupPlan {
             return None;
         }
         let mut probes = Vec::new();
-        for list in self.beyond_lanes().chain([&self.near]) {
+        for list in self.beyond_lanes().chain([self.near.probes()]) {
             probes.extend_from_slice(list.list());
         }
         let fits = |recurrence: &Recurrence| recurrence.len() * usize::from(range) <= MOST_LOOKUPS_TIMES_RANGE;
@@ -311,7 +318,7 @@ impl Planner<'_> {
                 continue;
             }
             let probe = Probe::new(index(lookup.offset), self.space.code(lookup.value));
-            plan.list_of(self.budget, rank, probe.offset).push(probe);
+            plan.push(self.budget, rank, probe);
         }
         plan.with_recurrence(self.recurrence_range)
     }
