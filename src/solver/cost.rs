@@ -66,8 +66,8 @@ pub(super) const UNRESOLVED_LANE_PS: u64 = 1_000_000;
 
 /// Price of a lane that has lost the candidates compared with the middle and late lookups and has others, in
 /// picoseconds per such value: the stream reads the middle, late and near lookups. It is an estimate, a fifth of
-/// [`UNRESOLVED_LANE_PS`], because about one lookup in six is one of these (208 of 1273 in Grundy's game). No benchmark
-/// measures it.
+/// [`UNRESOLVED_LANE_PS`], because about one lookup in six is one of these (208 of 1273 in Grundy's game, where far
+/// lookups begin at 1024). No benchmark measures it.
 pub(super) const LATE_LANE_PS: u64 = 200_000;
 
 /// Price of an answer among the [`BEYOND`](crate::kernel::BEYOND) codes just above those considered, in picoseconds per
@@ -76,9 +76,10 @@ pub(super) const LATE_LANE_PS: u64 = 200_000;
 pub(super) const ANSWER_BEYOND_PS: u64 = 400_000;
 
 /// Factor, without a unit, by which the middle and late lookups must be cheaper than marking all lookups where threads
-/// share the lookups from the larger of [`LEAST_FAR`](super::lookups::plan::LEAST_FAR) on. With four threads, games
-/// with a factor up to 2.1 take 0.6 to 0.9 of the processor time with the smaller offset, and games with a factor of 8
-/// or more 1.0 to 1.05 (`benches/record/2026-11-29b-zen3-2-cores.md`). No benchmark measures it.
+/// share only the lookups from 512 or from 1024 on. Below it, they share the lookups from the next lower of
+/// [`LEAST_FAR`](super::lookups::plan::LEAST_FAR) on. With four threads, games with a factor up to 2.1 take 0.6 to 0.9
+/// of the processor time with 512 instead of 1024, and games with a factor of 8 or more 1.0 to 1.05
+/// (`benches/record/2026-11-29b-zen3-2-cores.md`). No benchmark measures it.
 pub(super) const LONG_LEAD_FACTOR: u64 = 4;
 
 /// Number of sampled values per answer that a stage of checking may lose where it begins. No benchmark measures it.

@@ -9,7 +9,7 @@
 //!
 //! The candidates are a serial chain, so the thread that computes them (the *producer*) must do nothing that another
 //! thread could do. A far lookup has an offset of at least [`LookupPlan::least_far`]. So the far lookups of 64 lanes
-//! need only values that are known while the producer is still hundreds of positions before these lanes. Any other
+//! need only values that are known well before the producer reaches these lanes. Any other
 //! thread evaluates them completely: it marks, checks, and hands over the few candidates that are left
 //! ([`FarLanes`](super::lookups::far_lanes::FarLanes)). A little later, just before the producer needs the lanes, the
 //! values that the middle lookups read are known. A thread then *revises* the lanes: it checks the candidates against
@@ -46,9 +46,15 @@ use std::sync::{Arc, Mutex};
 /// measures its effect.
 pub(super) const BLOCK: usize = 1 << 18;
 
-/// Number of slots that must be ready before a thread that sleeps is woken: a thread needs longer to wake than to
-/// evaluate a slot, so the threads that are awake usually come first.
+/// Number of slots that must be ready before a thread that sleeps is woken, unless fewer can be: a thread needs longer
+/// to wake than to evaluate a slot, so the threads that are awake usually come first.
 const WAKE_AT: usize = 4;
+
+/// Number of slots that must be ready besides a claimed one before a thread that sleeps is woken, where far lookups
+/// have at least this offset. The lanes from the known values on and those of the claimed slot are not among them.
+fn wake_at(least_far: usize) -> usize {
+    WAKE_AT.min((least_far / SLOT).saturating_sub(2))
+}
 
 /// Minimum number of used [`SharedLanes`] that the producer gives back in one call. Other threads use the same mutex
 /// all the time, so each call costs the producer a cache miss.
@@ -151,7 +157,7 @@ impl<'a> Pipeline<'a> {
             codes,
             values,
             kernel,
-            slots: Slots::new(first, count, codes.end(), WAKE_AT),
+            slots: Slots::new(first, count, codes.end()),
             plan: Mutex::new(None),
             spare: Mutex::new(Vec::new()),
         }
@@ -265,6 +271,9 @@ impl<'a> Pipeline<'a> {
     fn revise(&self, follower: &mut Follower) -> bool {
         // A thread has a copy of the codes once it has evaluated lanes.
         let Some(codes) = &mut follower.codes else { return false };
+        if follower.plan.as_ref().is_some_and(|plan| plan.middle.list().is_empty()) {
+            return false;
+        }
         let is_known = |n: u64, known: u64| n + LANES as u64 <= known + LEAST_MIDDLE as u64;
         let Some((n, mut lanes)) = self.slots.revise(is_known) else { return false };
         if let Some(lanes) = &mut *lanes {
@@ -306,7 +315,7 @@ impl<'a> Pipeline<'a> {
             let end = n + LANES as u64;
             plan.has_far() && end <= known + plan.least_far as u64 && plan.holds(n, end)
         };
-        self.slots.claim(is_ready)
+        self.slots.claim(wake_at(plan.least_far), is_ready)
     }
 
     /// What the lookups of the lanes from `n` on read: `recent`, a copy of the last codes, and the codes before the

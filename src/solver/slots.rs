@@ -44,8 +44,6 @@ pub(super) struct Slots<T> {
     /// Whether no more slots are wanted.
     is_closed: AtomicBool,
     sleep: OwnLine<Sleep>,
-    /// Number of slots that must be ready to be claimed before a thread that sleeps is woken for them.
-    wake_at: usize,
 }
 
 /// Data that lies in cache lines of its own. What one thread writes often must not lie beside what others read: each
@@ -82,8 +80,8 @@ struct Published {
 #[derive(Default)]
 struct Sleep {
     idle: Mutex<Idle>,
-    /// Signalled when a thread has claimed a slot and [`Slots::wake_at`] others can be claimed, by [`Slots::wake`], and
-    /// when the slots are closed.
+    /// Signalled when a thread has claimed a slot and enough others can be claimed ([`Slots::claim`]), by
+    /// [`Slots::wake`], and when the slots are closed.
     offered: Condvar,
     /// Number of threads that sleep.
     sleepers: AtomicUsize,
@@ -132,9 +130,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<T> Slots<T> {
-    /// `count` slots from position `first` on, where the values before `known` are known. A thread that sleeps is woken
-    /// when `wake_at` slots can be claimed.
-    pub(super) fn new(first: u64, count: usize, known: u64, wake_at: usize) -> Slots<T> {
+    /// `count` slots from position `first` on, where the values before `known` are known.
+    pub(super) fn new(first: u64, count: usize, known: u64) -> Slots<T> {
         Slots {
             first,
             slots: (0..count).map(|_| Slot { is_delivered: AtomicBool::new(false), item: Mutex::new(None) }).collect(),
@@ -142,7 +139,6 @@ impl<T> Slots<T> {
             published: OwnLine(Published { known: AtomicU64::new(known), announced: AtomicUsize::new(0) }),
             is_closed: AtomicBool::new(false),
             sleep: OwnLine(Sleep::default()),
-            wake_at,
         }
     }
 
@@ -258,8 +254,9 @@ impl<T> Slots<T> {
     // ---- All threads.
 
     /// Claims the first slot that no thread has claimed, if `can_prepare(n, known)` for its first position n: whether
-    /// it can be prepared with the values before `known`.
-    pub(super) fn claim(&self, can_prepare: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T>> {
+    /// it can be prepared with the values before `known`. Wakes a thread that sleeps if the next `wake_at` slots can be
+    /// prepared as well.
+    pub(super) fn claim(&self, wake_at: usize, can_prepare: impl Fn(u64, u64) -> bool) -> Option<Claim<'_, T>> {
         let mut next = self.claims.next.load(Ordering::Relaxed);
         loop {
             let known = self.known();
@@ -272,7 +269,7 @@ impl<T> Slots<T> {
             }
             match self.claims.next.compare_exchange_weak(next, number + 1, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
-                    if self.sleep.sleepers.load(Ordering::Relaxed) > 0 && is_ready(number + self.wake_at) {
+                    if self.sleep.sleepers.load(Ordering::Relaxed) > 0 && is_ready(number + wake_at) {
                         self.sleep.offered.notify_one();
                     }
                     return Some(self.claim_of(number));
@@ -392,9 +389,9 @@ mod tests {
     /// Of ten slots from position 100 on, the first six are delivered, and the producer takes one after the other.
     #[test]
     fn a_slot_is_revised_once_and_only_before_it_is_taken() {
-        let slots: Slots<usize> = Slots::new(100, 10, 100, 1);
+        let slots: Slots<usize> = Slots::new(100, 10, 100);
         for number in 0..6 {
-            slots.claim(|_, _| true).unwrap().item = Some(number);
+            slots.claim(1, |_, _| true).unwrap().item = Some(number);
         }
         let revise = |least: u64| {
             let (n, mut item) = slots.revise(|n, known| n >= known + least)?;

@@ -7,8 +7,8 @@
 //! choice           due again after             because
 //! learn            four times the length, or   an order of lookups degrades over hundreds of millions of values
 //!                  2^27 values, or earlier
-//!                  when threads should no
-//!                  longer share lookups
+//!                  when threads should share
+//!                  fewer lookups or none
 //! rebalance        2^20 values, or earlier     large values come in bursts, in which more codes stay open
 //!                  when the values change
 //! reconsider       2^17 values                 bursts change how many codes the answers need

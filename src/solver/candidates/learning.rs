@@ -1,13 +1,13 @@
 //! How the candidate stream learns: the number of codes, which lookups are far, the order of the lookups, and the
 //! budget.
 
-use super::CandidateStream;
 use super::cost_model::CostModel;
+use super::{CandidateStream, least_far_choices};
 use crate::kernel::{self, LANES, Probe};
 use crate::solver::cost;
 use crate::solver::lookup_order::{self, Left, LookupRun};
 use crate::solver::lookups::Lookup;
-use crate::solver::lookups::plan::LEAST_FAR;
+use crate::solver::lookups::plan::LEAST_MIDDLE;
 use crate::theory::nimber::index;
 
 /// Number of last values from which the number of codes is chosen.
@@ -92,7 +92,7 @@ impl CandidateStream {
 
     /// Decides which lookups are far, learns the order of the lookups, and chooses the budget.
     fn learn(&mut self) {
-        for &least_far in self.least_far_choices() {
+        for &least_far in least_far_choices(self.threads).iter().rev() {
             self.least_far = least_far;
             self.choose_codes();
             if !self.shares_far() || self.should_share(&self.model(&self.left_open())) {
@@ -118,8 +118,8 @@ impl CandidateStream {
         self.tuning.learnt(end);
     }
 
-    /// Chooses the budget from the codes that the lookups leave open at the last values. Where the threads share the
-    /// far lookups and should not, makes a new order due.
+    /// Chooses the budget from the codes that the lookups leave open at the last values. Where the threads should
+    /// not share the far lookups from this offset on, makes a new order due.
     fn rebalance(&mut self) {
         let left = self.left_open();
         let model = self.model(&left);
@@ -135,7 +135,7 @@ impl CandidateStream {
 
     /// Whether the far lookups of this model leave so few candidates that the threads should share them.
     fn should_share(&self, model: &CostModel<'_>) -> bool {
-        let factor = if self.least_far == LEAST_FAR[1] { cost::LONG_LEAD_FACTOR } else { 1 };
+        let factor = if self.least_far > LEAST_MIDDLE { cost::LONG_LEAD_FACTOR } else { 1 };
         model.should_share(factor)
     }
 

@@ -21,8 +21,8 @@
 //! The stream learns the order of the lookups ([`lookup_order`]) on a sample of the last values. On a second sample it
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
 //! again as the values change (`learning`, `cost_model`). With more than one thread, and where that pays, any other
-//! thread evaluates the lookups from one of the offsets [`LEAST_FAR`] on ahead of the stream, and then those from
-//! [`LEAST_MIDDLE`](super::lookups::plan::LEAST_MIDDLE) on ([`pipeline`](super::pipeline)). While there are irregular
+//! thread evaluates the far lookups ahead of the stream, and then the middle ones ([`pipeline`](super::pipeline)). The
+//! far ones begin at one of the offsets [`LEAST_FAR`] above [`LANES`]. While there are irregular
 //! lookups, the stream evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
@@ -95,7 +95,8 @@ pub(super) struct CandidateStream {
     windows: ValueWindows,
     /// The threads of the current block.
     threads: Threads,
-    /// The least offset of a far lookup: one of [`LEAST_FAR`] where threads share the far lookups, else [`LANES`].
+    /// The least offset of a far lookup: one of [`LEAST_FAR`]. If it is above [`LANES`], other threads may evaluate the
+    /// far lookups.
     least_far: usize,
     /// Memory for the lanes that the stream evaluates itself.
     own_lanes: Option<SharedLanes>,
@@ -105,6 +106,15 @@ pub(super) struct CandidateStream {
     ahead: Option<(u64, SharedLanes)>,
     /// Memory of lanes that other threads have evaluated, to be returned to them.
     used: Vec<SharedLanes>,
+}
+
+/// The least offsets of far lookups from which a stream with these threads chooses, ascending.
+fn least_far_choices(threads: Threads) -> &'static [usize] {
+    match threads.count() {
+        ..2 => &LEAST_FAR[..1],
+        2 | 3 => &LEAST_FAR[..3],
+        _ => &LEAST_FAR,
+    }
 }
 
 /// Where the stream stopped.
@@ -240,16 +250,6 @@ impl CandidateStream {
         self.windows.forget_codes(horizon, codes, |n| self.rare_positions.contains(n))
     }
 
-    /// The least offsets of far lookups, in the order in which the stream tries them. The last one means that no
-    /// lookups are shared.
-    fn least_far_choices(&self) -> &'static [usize] {
-        match self.threads.count() {
-            ..2 => &[LANES],
-            2 | 3 => &[LEAST_FAR[0], LANES],
-            _ => &[LEAST_FAR[1], LEAST_FAR[0], LANES],
-        }
-    }
-
     /// Whether other threads may evaluate the far lookups. [`LookupPlan::has_far`] tells whether they do.
     fn shares_far(&self) -> bool {
         self.least_far > LANES
@@ -257,11 +257,11 @@ impl CandidateStream {
 
     /// Uses these threads from the next block on.
     pub(super) fn use_threads(&mut self, threads: Threads) {
-        let choices = self.least_far_choices();
+        let [before, choices] = [self.threads, threads].map(least_far_choices);
         self.threads = threads;
-        if self.least_far_choices() != choices {
-            // Order and budget are those of other far lookups.
-            self.least_far = self.least_far_choices()[0];
+        if choices != before {
+            // The order and the budget were learnt for other far lookups.
+            self.least_far = choices[choices.len() - 1];
             self.tuning = Tuning::default();
             self.discard_plan();
         }

@@ -216,8 +216,8 @@ mod tests {
     /// A plan of random far lookups, and as many middle lookups as `middle` says.
     fn random_plan(random: &mut Random, at: usize, spread: usize, [far, middle]: [usize; 2]) -> LookupPlan {
         let mut index = |below: usize| index(random.below(below as u64));
-        let far = (0..far).map(|_| [LEAST_FAR[1] + index(at + 1 - LEAST_FAR[1]), index(spread)]).collect::<Vec<_>>();
-        let middle = (0..middle).map(|_| [LEAST_MIDDLE + index(LEAST_FAR[1] - LEAST_MIDDLE), index(spread)]);
+        let far = (0..far).map(|_| [LEAST_FAR[3] + index(at + 1 - LEAST_FAR[3]), index(spread)]).collect::<Vec<_>>();
+        let middle = (0..middle).map(|_| [LEAST_MIDDLE + index(LEAST_FAR[3] - LEAST_MIDDLE), index(spread)]);
         let probes: Vec<Probe> =
             far.into_iter().chain(middle).map(|[offset, code]| Probe::new(offset, code.to_le_bytes()[0])).collect();
         let mut plan = LookupPlan::of_lookups(&probes);
@@ -235,8 +235,8 @@ mod tests {
         for round in 0..256 {
             let (spread, count) = ([20, 40, 100, 256][round % 4], [10, 60, 200, 600][round / 4 % 4]);
             let mut index = |below: usize| index(random.below(below as u64));
-            let window: Vec<u8> = (0..8 * LEAST_FAR[1]).map(|_| index(spread).to_le_bytes()[0]).collect();
-            let (at, middle) = (4 * LEAST_FAR[1] + index(1000), 1 + index(200));
+            let window: Vec<u8> = (0..8 * LEAST_FAR[3]).map(|_| index(spread).to_le_bytes()[0]).collect();
+            let (at, middle) = (4 * LEAST_FAR[3] + index(1000), 1 + index(200));
             let plan = Arc::new(random_plan(random, at, spread, [count, middle]));
             let codes = LaneCodes::of(&window, at);
             for kernel in Kernel::available() {

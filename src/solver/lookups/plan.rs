@@ -42,13 +42,15 @@ pub(in crate::solver) const PLANNED: usize = 1024;
 /// (benches/sequence.rs) measures its effect.
 pub(in crate::solver) const RECURRENCE_VALUES: usize = 2 * PLANNED;
 
-/// The least offsets, in values, of far lookups that threads share. The smaller the offset, the less work is left to
-/// the thread that computes the candidates, and the later other threads can begin. Two or three threads use only the
-/// first; more threads try the second one first.
-pub(in crate::solver) const LEAST_FAR: [usize; 2] = [512, 1024];
+/// The least offsets, in values, of far lookups, ascending. With the first, one thread evaluates all lookups. With
+/// another, threads share the far lookups. The smaller the offset, the less work is left to the thread that computes
+/// the candidates, and the later other threads can begin. One thread uses only the first, two or three threads the
+/// first three. The stream tries the largest first.
+pub(in crate::solver) const LEAST_FAR: [usize; 4] = [LANES, LEAST_MIDDLE, 512, 1024];
 
 /// The least offset, in values, of a middle lookup where threads share the far lookups. The smaller it is, the less
-/// work is left to the thread that computes the candidates, and the later another thread can begin.
+/// work is left to the thread that computes the candidates, and the later another thread can begin. If far lookups
+/// begin here, there are no middle lookups.
 pub(in crate::solver) const LEAST_MIDDLE: usize = 256;
 
 /// The largest offset, in values, of a lookup that reads a copy of the last codes, and the maximum length of this copy
@@ -96,7 +98,7 @@ pub(in crate::solver) struct LookupPlan {
     until: u64,
     /// Number of codes considered (those below it); one of [`kernel::CODES`].
     pub(in crate::solver) codes: usize,
-    /// The least offset of a far lookup: one of [`LEAST_FAR`], or [`LANES`] where one thread evaluates all lookups.
+    /// The least offset of a far lookup: one of [`LEAST_FAR`].
     pub(in crate::solver) least_far: usize,
     /// Far lookups that are marked, with offsets up to [`RECENT`].
     pub(in crate::solver) mark: Probes,
@@ -152,7 +154,7 @@ impl LookupPlan {
         let check = vec![Stage { keep: kernel::CANDIDATES, check: Probes::new() }];
         let mut plan = LookupPlan {
             until: u64::MAX,
-            least_far: LEAST_FAR[1],
+            least_far: LEAST_FAR[3],
             check,
             single_heap_moves: false,
             ..LookupPlan::none()

@@ -10,7 +10,7 @@ use crate::support::Random;
 use crate::theory::rule::Rule;
 
 /// The least offset of a far lookup of Grundy's game with four threads.
-const AHEAD: usize = LEAST_FAR[1];
+const AHEAD: usize = LEAST_FAR[3];
 
 /// Number of values that a test computes at once.
 const PUBLISHED: usize = AHEAD / 4;
@@ -306,4 +306,14 @@ fn values_in_words_are_read_as_they_were_written() {
     let last = BLOCK + LANES - 1;
     memory.write(last, &[7]);
     assert_eq!(memory.read(last..last + 1, &mut Vec::new()), [7]);
+}
+
+/// Otherwise no claim would wake a thread that sleeps.
+#[test]
+fn enough_lanes_can_be_ready_to_wake_a_thread() {
+    for &least_far in &LEAST_FAR[1..] {
+        // The producer computes the first lanes, and a thread has claimed the second ones.
+        let ready = (2..).take_while(|slot| (slot + 1) * SLOT <= least_far).count();
+        assert!((1..=ready).contains(&wake_at(least_far)), "{ready} slots from {least_far} on");
+    }
 }

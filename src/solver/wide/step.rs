@@ -107,7 +107,7 @@ impl<'a> Step<'a> {
             positions: first..end,
             threads,
             lead: solver.lead.min(longest_lead(threads)),
-            slots: Slots::new(first, runs, first, 1),
+            slots: Slots::new(first, runs, first),
             pieces: (0..runs).map(|_| OnceLock::new()).collect(),
             spare: Mutex::new(Vec::new()),
             begun,
@@ -226,7 +226,7 @@ impl<'a> Step<'a> {
 
     /// Claims the next run that can be prepared, if there is one now.
     fn claim(&self) -> Option<Claim<'_, Result<FarRun>>> {
-        self.slots.claim(|first, known| self.known_before(first) <= known)
+        self.slots.claim(1, |first, known| self.known_before(first) <= known)
     }
 
     /// Prepares a run.
