@@ -5,7 +5,7 @@
 //! first gets its first candidate as its code. A lane is *doubtful* if an option hits this candidate, or if it is
 //! missing or not considered. The kernel goes through the doubtful lanes in ascending order, and takes the least
 //! candidate that no option hits. If this is another code, the later lanes whose first candidate it hits become
-//! doubtful too. In Grundy's game one lane in 64 gets another code, in .774 every third one.
+//! doubtful too. Of 64 lanes, one gets another code in Grundy's game, and 24 in .774.
 //!
 //! A lane may be doubtful because of a code that was replaced later. The comparison then finds its first candidate
 //! again.

@@ -9,8 +9,8 @@
 //!
 //! The candidates are a serial chain, so the thread that computes them (the *producer*) must do nothing that another
 //! thread could do. A far lookup has an offset of at least [`LookupPlan::least_far`]. So the far lookups of 64 lanes
-//! need only values that are known well before the producer reaches these lanes. Any other
-//! thread evaluates them completely: it marks, checks, and hands over the few candidates that are left
+//! need only values that are known well before the producer reaches these lanes. Any other thread evaluates them
+//! completely: it marks, checks, and hands over the few candidates that are left
 //! ([`FarLanes`](super::lookups::far_lanes::FarLanes)). A little later, just before the producer needs the lanes, the
 //! values that the middle lookups read are known. A thread then *revises* the lanes: it checks the candidates against
 //! the middle lookups, and completes lanes that are left without a considered code. What no thread has revised in time,
@@ -51,7 +51,7 @@ pub(super) const BLOCK: usize = 1 << 18;
 const WAKE_AT: usize = 4;
 
 /// Number of slots that must be ready besides a claimed one before a thread that sleeps is woken, where far lookups
-/// have at least this offset. The lanes from the known values on and those of the claimed slot are not among them.
+/// begin at this offset. The slot that the producer works on and the claimed slot are never among them.
 fn wake_at(least_far: usize) -> usize {
     WAKE_AT.min((least_far / SLOT).saturating_sub(2))
 }

@@ -22,8 +22,8 @@
 //! chooses the [`Budget`]: how many lookups are marked, and how many candidates each stage keeps. It chooses the budget
 //! again as the values change (`learning`, `cost_model`). With more than one thread, and where that pays, any other
 //! thread evaluates the far lookups ahead of the stream, and then the middle ones ([`pipeline`](super::pipeline)). The
-//! far ones begin at one of the offsets [`LEAST_FAR`] above [`LANES`]. While there are irregular
-//! lookups, the stream evaluates those and the near ones one lane at a time.
+//! far ones begin at one of the offsets [`LEAST_FAR`], above [`LANES`]. While there are irregular lookups, the stream
+//! evaluates those and the near ones one lane at a time.
 //!
 //! Where there are few lookups and all are regular, all of them are one job of the recurrence kernel
 //! ([`Recurrence`](crate::kernel::Recurrence)), and their order is not used (`recurrence`). When the values of a
