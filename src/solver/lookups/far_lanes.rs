@@ -220,7 +220,7 @@ mod tests {
         let middle = (0..middle).map(|_| [LEAST_MIDDLE + index(LEAST_FAR[3] - LEAST_MIDDLE), index(spread)]);
         let probes: Vec<Probe> =
             far.into_iter().chain(middle).map(|[offset, code]| Probe::new(offset, code.to_le_bytes()[0])).collect();
-        let mut plan = LookupPlan::of_lookups(&probes);
+        let mut plan = LookupPlan::of_lookups(LEAST_FAR[3], &probes);
         (plan.codes, plan.keep_late) = (kernel::CODES[index(6)], kernel::KEEP[index(7)]);
         plan
     }

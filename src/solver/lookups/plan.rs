@@ -145,20 +145,15 @@ impl LookupPlan {
         }
     }
 
-    /// A plan valid for every block. Of its far lookups, those in the first half of the list are marked.
+    /// A plan valid for every block, with this least offset of far lookups. Of its far lookups, those in the first half
+    /// of the list are marked.
     #[cfg(test)]
-    pub(in crate::solver) fn of_lookups(lookups: &[Probe]) -> LookupPlan {
+    pub(in crate::solver) fn of_lookups(least_far: usize, lookups: &[Probe]) -> LookupPlan {
         let stages = vec![StageBudget { keep: kernel::CANDIDATES, from: lookups.len() / 2 }];
         let (codes, keep_late) = (kernel::MOST_CODES, kernel::CANDIDATES);
         let budget = Budget { codes, marks: lookups.len() / 2, stages, keep_late };
         let check = vec![Stage { keep: kernel::CANDIDATES, check: Probes::new() }];
-        let mut plan = LookupPlan {
-            until: u64::MAX,
-            least_far: LEAST_FAR[3],
-            check,
-            single_heap_moves: false,
-            ..LookupPlan::none()
-        };
+        let mut plan = LookupPlan { until: u64::MAX, least_far, check, single_heap_moves: false, ..LookupPlan::none() };
         for (rank, &probe) in lookups.iter().enumerate() {
             plan.push(&budget, rank, probe);
         }

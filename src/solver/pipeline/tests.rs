@@ -108,55 +108,63 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
 }
 
 /// Lookups with offsets just below and just above the length of the copy, among values without a code and rare
-/// positions.
+/// positions, for every least offset of far lookups.
 #[test]
 fn lookups_beyond_the_copy_read_the_codes_before_the_block() {
     let random = &mut Random::new("far lookups");
-    let space = grundy().1;
     for kernel in Kernel::available() {
-        // Far lookups come first; the last three are middle lookups.
-        let offsets = [
-            AHEAD,
-            RECENT - 1,
-            RECENT + 1,
-            RECENT + 70_001,
-            AHEAD + 1,
-            RECENT,
-            RECENT + 2,
-            RECENT + 70_002,
-            256,
-            511,
-            1023,
-        ];
-        let lookups = offsets.map(|offset| Probe::new(offset, random.other_byte(0)));
-        let plan = Arc::new(LookupPlan::of_lookups(&lookups));
-        let begin = 3 * RECENT;
-        let all: Vec<u16> = (0..begin + PUBLISHED + AHEAD).map(|_| random.below(512) as u16).collect();
-        let (codes, known) = (codes_of(space, &all[..begin]), codes_of(space, &all));
-        let memory = BlockValues::default();
-        let pipeline = Pipeline::new(&codes, &memory, kernel, u64::MAX);
-        pipeline.plan(&plan);
-        assert!(pipeline.publish(&all[begin..][..PUBLISHED], &mut Vec::new()));
-        let mut follower = Follower::default();
-        assert_eq!(follow(&pipeline, &mut follower), [REVISED, LEAD]);
-        let first = PUBLISHED / LANES; // the producer has passed the slots before
-        for slot in first..first + LEAD {
-            let n = pipeline.slots.position(slot);
-            let mut own = FarLanes::default();
-            let read = LaneCodes::of(known.items(), known.at(n));
-            own.evaluate(&plan, kernel, read, &mut BitPlanes::default());
-            if (first + 1..=first + REVISED).contains(&slot) {
-                own.revise(kernel, read);
-            }
-            let lanes = pipeline.slots.item(slot).take().unwrap();
-            assert!(lanes.lanes == own.lanes && lanes.lost == own.lost, "{kernel}, {n}");
+        for &least_far in &LEAST_FAR[1..] {
+            check_lookups_beyond_the_copy(kernel, least_far, random);
         }
-        follower.agrees_with(&known).unwrap();
-        let copy = follower.codes.as_mut().unwrap();
-        let place = random.below(copy.items().len() as u64 - LANES as u64) as usize;
-        copy.items_mut()[place] ^= 1 << random.below(8);
-        assert!(matches!(follower.agrees_with(&known), Err(Error::Flipped { .. })));
     }
+}
+
+fn check_lookups_beyond_the_copy(kernel: Kernel, least_far: usize, random: &mut Random) {
+    // The first eight are far lookups. The others are middle lookups, as far as they are not far ones.
+    let offsets = [
+        least_far,
+        RECENT - 1,
+        RECENT + 1,
+        RECENT + 70_001,
+        least_far + 1,
+        RECENT,
+        RECENT + 2,
+        RECENT + 70_002,
+        256,
+        511,
+        1023,
+    ];
+    let space = grundy().1;
+    let lookups = offsets.map(|offset| Probe::new(offset, random.other_byte(0)));
+    let plan = Arc::new(LookupPlan::of_lookups(least_far, &lookups));
+    let begin = 3 * RECENT;
+    let all: Vec<u16> = (0..begin + PUBLISHED + least_far).map(|_| random.below(512) as u16).collect();
+    let (codes, known) = (codes_of(space, &all[..begin]), codes_of(space, &all));
+    let memory = BlockValues::default();
+    let pipeline = Pipeline::new(&codes, &memory, kernel, u64::MAX);
+    pipeline.plan(&plan);
+    assert!(pipeline.publish(&all[begin..][..PUBLISHED], &mut Vec::new()));
+    let mut follower = Follower::default();
+    let lead = least_far / LANES;
+    let revised = if least_far > LEAST_MIDDLE { REVISED } else { 0 };
+    assert_eq!(follow(&pipeline, &mut follower), [revised, lead], "{kernel}, {least_far}");
+    let first = PUBLISHED / LANES; // the producer has passed the slots before
+    for slot in first..first + lead {
+        let n = pipeline.slots.position(slot);
+        let mut own = FarLanes::default();
+        let read = LaneCodes::of(known.items(), known.at(n));
+        own.evaluate(&plan, kernel, read, &mut BitPlanes::default());
+        if (first + 1..=first + revised).contains(&slot) {
+            own.revise(kernel, read);
+        }
+        let lanes = pipeline.slots.item(slot).take().unwrap();
+        assert!(lanes.lanes == own.lanes && lanes.lost == own.lost, "{kernel}, {least_far}, {n}");
+    }
+    follower.agrees_with(&known).unwrap();
+    let copy = follower.codes.as_mut().unwrap();
+    let place = random.below(copy.items().len() as u64 - LANES as u64) as usize;
+    copy.items_mut()[place] ^= 1 << random.below(8);
+    assert!(matches!(follower.agrees_with(&known), Err(Error::Flipped { .. })));
 }
 
 /// Lanes lose all codes considered to lookups of every kind, in a block that begins within 64 positions. The expected
@@ -173,7 +181,7 @@ fn lanes_are_completed_from_the_codes_of_both_copies() {
         let reach = AHEAD + 10_000;
         let far = (0..80).flat_map(|_| [lookup(AHEAD, reach), lookup(RECENT + 1, 2 * RECENT)]).collect::<Vec<_>>();
         let middle = (0..60).map(|_| lookup(LEAST_MIDDLE, AHEAD));
-        let mut plan = LookupPlan::of_lookups(&far.into_iter().chain(middle).collect::<Vec<_>>());
+        let mut plan = LookupPlan::of_lookups(AHEAD, &far.into_iter().chain(middle).collect::<Vec<_>>());
         (plan.codes, plan.keep_late) = (16, 4);
         let plan = Arc::new(plan);
         let begin = 3 * RECENT - 27;
@@ -228,7 +236,7 @@ fn lanes_that_were_not_delivered_are_not_awaited() {
     let memory = BlockValues::default();
     let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), u64::MAX);
     let window = Window::new(0, vec![0; 4 * AHEAD]);
-    let [plan, other] = [1, 2].map(|code| Arc::new(LookupPlan::of_lookups(&[Probe::new(AHEAD, code)])));
+    let [plan, other] = [1, 2].map(|code| Arc::new(LookupPlan::of_lookups(AHEAD, &[Probe::new(AHEAD, code)])));
     let take = |n, plan: &Arc<LookupPlan>| pipeline.take(n, plan, &window, &mut BitPlanes::default());
     assert!(take(codes.end(), &plan).is_none(), "nobody has claimed the first lanes");
     pipeline.plan(&plan);
@@ -248,7 +256,7 @@ fn the_producer_works_while_it_waits() {
     let memory = BlockValues::default();
     let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), u64::MAX);
     let window = Window::new(0, vec![0; 4 * AHEAD]);
-    let plan = Arc::new(LookupPlan::of_lookups(&[Probe::new(AHEAD, 1)]));
+    let plan = Arc::new(LookupPlan::of_lookups(AHEAD, &[Probe::new(AHEAD, 1)]));
     pipeline.plan(&plan);
     let claim = pipeline.claim(&plan).unwrap();
     std::thread::scope(|scope| {
