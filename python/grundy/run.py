@@ -62,6 +62,7 @@ class Run:
     run[[3, 1, -1]]  a new uint16 array of the shape of the index array
     run[mask]        the values where the bool array of len(run) elements is true
     np.asarray(run)  the whole run, see `__array__`
+    polars.DataFrame(run), pyarrow.table(run)  the whole run, see `__arrow_c_stream__`
     value in run     whether an integer is a value; False for other types
     len(run), iteration, reversed(run)
 
@@ -621,6 +622,20 @@ class Run:
             yield from read_counts(self._directory, summary)
 
     # Arrow
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All values as a stream of the Arrow C interface: `polars.DataFrame(run)`.
+
+        Libraries with the Arrow PyCapsule interface read a run as the table that `to_arrow`
+        describes, 2^20 rows at a time, as often as they like. Needs pyarrow. Raises Discarded for a
+        run with discarded values: use `to_batches` with a range.
+
+        >>> import pyarrow
+        >>> pyarrow.table(open_run("runs/kayles")).shape
+        (1000, 2)
+        """
+        self._require_kept(0, self.count)
+        return self.to_batches().__arrow_c_stream__(requested_schema)
 
     def to_arrow(
         self, start: SupportsIndex = 0, stop: SupportsIndex | None = None

@@ -83,6 +83,28 @@ def test_table_above_a_gigabyte_is_refused(pair, monkeypatch):
         pair[0].to_arrow(0, 100)
 
 
+def test_run_is_a_stream_of_the_arrow_c_interface(pair, monkeypatch):
+    from grundy import arrow
+
+    monkeypatch.setattr(arrow, "ROWS", 1000)
+    run, values = pair
+    for _ in range(2):
+        table = pyarrow.table(run)
+        assert table.schema.equals(run.to_arrow().schema, check_metadata=True)
+        assert table["value"].num_chunks == 5
+        assert table["n"].to_pylist() == list(range(COUNT))
+        assert table["value"].to_pylist() == values.tolist()
+    wanted = pyarrow.schema([("n", pyarrow.int64()), ("value", pyarrow.int32())])
+    assert pyarrow.table(run, schema=wanted)["value"].to_pylist() == values.tolist()
+
+
+def test_run_with_discarded_values_is_no_stream(tmp_path):
+    path = write_run(tmp_path / "r", random_values(43, 3000), kept=[[0, 1000], [2000, 3000]])
+    punch(path, 1000, 2000)
+    with pytest.raises(grundy.Discarded, match=r"G\(1000\)"):
+        pyarrow.table(grundy.open_run(path))
+
+
 def test_parquet_file_has_the_layout_of_the_program(pair, tmp_path, monkeypatch):
     from grundy import arrow
 
@@ -158,6 +180,8 @@ def test_pandas_reads_the_file_and_the_arrays(pair, file):
     assert pandas.Series(np.asarray(run)).tolist() == values.tolist()
     assert pandas.Series(run).tolist() == values.tolist()
     assert pandas.DataFrame(run.records())["n"].tolist() == run.records()["n"].tolist()
+    if hasattr(pandas.DataFrame, "from_arrow"):
+        assert pandas.DataFrame.from_arrow(run)["value"].tolist() == values.tolist()
     assert pandas.DataFrame(run.escapes)["v"].tolist() == values[values >= 255].tolist()
 
 
@@ -167,6 +191,7 @@ def test_polars_reads_the_file_and_the_batches(pair, file):
     zeros = polars.scan_parquet(file).filter(polars.col("value") == 0).select("n").collect()
     assert zeros["n"].to_list() == np.flatnonzero(values == 0).tolist()
     assert polars.from_arrow(run.to_arrow())["value"].to_list() == values.tolist()
+    assert polars.DataFrame(run)["value"].to_list() == values.tolist()
 
 
 def test_duckdb_queries_the_file_and_the_batches(pair, file):
@@ -178,3 +203,5 @@ def test_duckdb_queries_the_file_and_the_batches(pair, file):
     batches = run.to_batches()
     assert duckdb.sql(query.format("batches")).fetchall() == expected
     assert batches.schema.names == ["n", "value"]
+    for _ in range(2):
+        assert duckdb.sql(query.format("run")).fetchall() == expected

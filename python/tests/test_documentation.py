@@ -48,7 +48,7 @@ def test_examples_in_docstrings(runs, name):
     module = importlib.import_module(name)
     failed = 0
     for test in doctest.DocTestFinder().find(module):
-        if "to_arrow" in test.name or "to_batches" in test.name or "to_parquet" in test.name:
+        if any(word in test.name for word in ["arrow", "to_batches", "to_parquet"]):
             pytest.importorskip("pyarrow", exc_type=ImportError)
         failed += doctest.DocTestRunner().run(test).failed
     assert failed == 0
