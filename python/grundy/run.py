@@ -524,7 +524,8 @@ class Run:
         is always rare. As `grundy find DIR --rares`. Those among discarded values come from the
         discard summary.
 
-        Raises ValueError if the run uses no sparse space (`mask` 0), as short runs do.
+        Raises ValueError if the run uses no sparse space (`mask` 0), as most runs of less than
+        4096 values do.
 
         >>> rares = open_run("runs/grundy").rares()
         >>> len(rares), rares[-1].item()

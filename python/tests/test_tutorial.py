@@ -64,8 +64,30 @@ def lines_of(path):
     return path.read_text(encoding="utf-8").splitlines()
 
 
+def check_examples(page, printed):
+    """Each line of a block in `text` is one that the commands before it print, in this order.
+
+    "…" stands for further lines. The number of journal records may differ.
+    """
+    lines = []
+    with open(os.path.join(DOCS, page), encoding="utf-8") as file:
+        examples = re.findall(r"^```(sh|text)\n(.*?)^```", file.read(), re.M | re.S)
+    assert any(language == "text" for language, _ in examples)
+    for language, block in examples:
+        if language == "sh":
+            outputs = [printed[line] for line in block.splitlines() if line in printed]
+            lines = "".join(outputs).splitlines()
+            continue
+        for line in block.splitlines():
+            pattern = re.sub(r"\d+( journal)", r"\\d+\1", re.escape(line).replace("\\ ", " "))
+            place = next((i for i, one in enumerate(lines) if re.fullmatch(pattern, one)), None)
+            assert line == "…" or place is not None, (line, lines)
+            lines = lines if place is None else lines[place + 1 :]
+
+
 def test_commands_of_the_tutorial_do_what_it_says(place):
     printed = run_all("TUTORIAL.md", place)
+    check_examples("TUTORIAL.md", printed)
     zeros = printed["grundy find runs/grundy --zeros"].splitlines()
     assert (len(zeros), zeros[-1]) == (42, "1222 0")  # OEIS A036685
     assert "period 12, preperiod 71" in printed["grundy verify kayles.json"]

@@ -32,7 +32,10 @@ pub(super) fn rule(text: &str) -> Result<Rule, String> {
         if dir.is_dir() {
             let what = format!("'{text}' is a directory, and a game is expected");
             let is_run = dir.join(grundy::checkpoint::journal::NAME).exists();
-            let advice = format!("; 'grundy status {}' states the game of the run", quoted_path(dir));
+            let advice = format!(
+                "; 'grundy run --dir {0}' continues the run, 'grundy status {0}' describes it",
+                quoted_path(dir)
+            );
             return if is_run { what + &advice } else { what };
         }
         message(&error)

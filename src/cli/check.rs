@@ -10,6 +10,7 @@ use super::{Usage, advice, output};
 use anyhow::Result;
 use grundy::Error;
 use grundy::theory::definition::Sequence;
+use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -80,9 +81,12 @@ struct Found<'a> {
     differs: Option<Difference>,
     /// Another offset at which all terms agree, as far as they can be compared.
     offset: Option<i64>,
-    /// Whether each n is one more than the n before it.
+    /// The first two successive terms of which the second is not about the next heap.
     #[serde(skip)]
-    is_consecutive: bool,
+    gap: Option<[Term; 2]>,
+    /// The index of the first term and the offset, as the user gave them.
+    #[serde(skip)]
+    given: (Option<i64>, i64),
 }
 
 /// A term that is not the value.
@@ -95,6 +99,7 @@ struct Difference {
 }
 
 pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
+    refuse_swapped(args)?;
     let source = Source::find(&args.source)?;
     if args.verify && matches!(source, Source::Game(_)) {
         return Err(Usage(COMPUTED.into()).into());
@@ -129,7 +134,8 @@ pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
         last: heaps.end - 1,
         differs: tally.differs,
         offset,
-        is_consecutive: terms.windows(2).all(|pair| pair[0].index.checked_add(1) == Some(pair[1].index)),
+        gap: gap(&terms),
+        given: (args.from, args.offset),
     };
     output::print(|out| {
         if args.json {
@@ -140,21 +146,35 @@ pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
     Ok(ExitCode::from(if tally.differs.is_some() { 3 } else { 0 }))
 }
 
+/// Refuses a file of values in the place of the game, with the game after it.
+fn refuse_swapped(args: &Args) -> Result<()> {
+    let game = args.file.to_str().filter(|text| text.parse::<Rule>().is_ok() || Path::new(text).is_dir());
+    let Some(game) = game.filter(|_| Path::new(&args.source).is_file() && !args.file.is_file()) else { return Ok(()) };
+    let command = format!("grundy check {} {}", advice::quoted(game), advice::quoted(&args.source));
+    Err(Usage(format!("{}: a file; the game or the run directory comes first: '{command}'", args.source)).into())
+}
+
 /// The heap that a term is about, at an offset; negative where the offset is not that of the file.
 fn heap(term: &Term, offset: i64) -> i128 {
     i128::from(term.index) - i128::from(offset)
 }
 
+/// The first two successive terms of which the second is not about the next heap.
+fn gap(terms: &[Term]) -> Option<[Term; 2]> {
+    let pairs = terms.windows(2).map(|pair| [pair[0], pair[1]]);
+    pairs.into_iter().find(|[one, next]| one.index.checked_add(1) != Some(next.index))
+}
+
 /// The range from the least heap of all terms to the greatest.
 ///
 /// # Errors
-/// [`Error::Line`] at a term whose heap is negative or above 2^63 - 2.
+/// [`Error::Line`] at a term whose heap is negative or above 2^63 - 1.
 fn heaps(path: &Path, terms: &[Term], offset: i64) -> Result<Range<u64>> {
     let (mut least, mut end) = (u64::MAX, 0);
     for term in terms {
-        let n = u64::try_from(heap(term, offset)).ok().filter(|&n| n < i64::MAX as u64);
+        let n = u64::try_from(heap(term, offset)).ok().filter(|&n| n <= i64::MAX as u64);
         let n = n.ok_or_else(|| {
-            let what = format!("n = {}; heaps have 0 to 2^63 - 2 tokens; change --offset", heap(term, offset));
+            let what = format!("n = {}; heaps have 0 to 2^63 - 1 tokens; change --offset", heap(term, offset));
             Error::Line { path: called(path).into(), line: term.line, what }
         })?;
         (least, end) = (least.min(n), end.max(n + 1));
@@ -260,18 +280,28 @@ impl Found<'_> {
         let (file, game, count) = (printable(called(path)), self.game, HumanCount(self.count));
         let [first, last] = [self.first, self.last].map(HumanCount);
         let Some(Difference { line, n, stated, computed }) = self.differs else {
-            let gaps = if self.is_consecutive { "" } else { "; its n are not consecutive" };
+            let gap = self.gap.map_or_else(String::new, |[one, next]| {
+                let Term { line, index, .. } = next;
+                format!("; its n are not consecutive: in line {line}, {index} follows {}", one.index)
+            });
             let values = counted(self.count, "values");
-            return format!("{file} agrees with {game}: {values}, from n = {first} to {last}{gaps}\n");
+            return format!("{file} agrees with {game}: {values}, from n = {first} to {last}{gap}\n");
         };
         let [differ, n] = [self.count - self.agree, n].map(HumanCount);
         let mut text = format!(
             "{file} differs from {game} in {differ} of {count} values; the first is in line {line}: n = {n} has the value \
              {computed}, not {stated}"
         );
-        if let Some(offset) = self.offset {
-            text += &format!("; with --offset {offset}, all values that can be compared agree");
+        if let Some(option) = self.other_option() {
+            text += &format!("; with {option}, all values that can be compared agree");
         }
         text + "\n"
+    }
+
+    /// The option with which all terms agree: the one that the user gave, with another number.
+    fn other_option(&self) -> Option<String> {
+        let (other, (from, offset)) = (self.offset?, self.given);
+        let other_from = from.and_then(|from| from.checked_add(offset.checked_sub(other)?));
+        Some(other_from.map_or_else(|| format!("--offset {other}"), |from| format!("--from {from}")))
     }
 }

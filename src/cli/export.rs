@@ -24,7 +24,8 @@ const USUAL: u64 = 10_001;
 #[command(after_help = "Example: grundy export runs/grundy --format bfile --range 0..200001 -o b002188.txt\n         \
                         grundy export .07 --format bfile --offset -1 --range 1..10002 -o b002187.txt\n         \
                         grundy export runs/grundy --format npy --verify -o values.npy\n         \
-                        grundy export runs/grundy --format parquet -o values.parquet\n\n\
+                        grundy export runs/grundy --format parquet -o values.parquet\n         \
+                        grundy export .07 --format list --range 0..80\n\n\
                         For a run, checks the journal and reads the table as it is; --verify checks the table first. \
                         The file appears under its name when it is complete. It keeps the mode of the file that it \
                         replaces. Files in a run directory are refused.")]
@@ -65,6 +66,8 @@ enum Format {
     Npy,
     /// JSON Lines: {"n":0,"value":0}
     Jsonl,
+    /// The values alone in one line, as in the data section of the OEIS: "0, 0, 0, 1".
+    List,
     /// Parquet file for DuckDB, Polars or pandas: columns n (u64) and value (u16), and metadata with the digest of the
     /// values.
     Parquet,
@@ -165,6 +168,7 @@ impl Size {
     /// each.
     fn of(values: &Values<'_>, args: &Args) -> Size {
         let count = values.range.end - values.range.start;
+        let most_digits = u64::from(values.largest.checked_ilog10().unwrap_or(0)) + 1;
         let (header, line) = match args.format {
             Format::Bfile => (0, "n v\n".len() - 2),
             Format::Csv => ("n,value\n".len(), "n,v\n".len() - 2),
@@ -172,6 +176,10 @@ impl Size {
             Format::Npy => {
                 let size = npy_header("'<u2'", count, 128).len() as u64 + 2 * count;
                 return Size { least: size, most: size };
+            }
+            Format::List => {
+                let of_values = |digits: u64| count.saturating_mul(digits + ", ".len() as u64).saturating_sub(1);
+                return Size { least: of_values(1), most: of_values(most_digits) };
             }
             Format::Parquet => {
                 let (least, most) = parquet_file::size(count, values.largest, values.rule.name());
@@ -184,7 +192,6 @@ impl Size {
             // Some numbers are negative: at most 20 characters more than a digit each.
             _ => (count, count.saturating_mul(20)),
         };
-        let most_digits = u64::from(values.largest.checked_ilog10().unwrap_or(0)) + 1;
         let rest = (header as u64).saturating_add(digits).saturating_add(count.saturating_mul(line as u64));
         let most = rest.saturating_add(count.saturating_mul(most_digits)).saturating_add(signs);
         Size { least: rest.saturating_add(count), most }
@@ -230,6 +237,9 @@ fn write(values: &Values<'_>, args: &Args, meter: &Meter, out: &mut dyn Write) -
         Format::Jsonl => {
             &|out, n, piece| (n..).zip(piece).try_for_each(|(n, v)| writeln!(out, "{{\"n\":{n},\"value\":{v}}}"))
         }
+        Format::List => &|out, n, piece| {
+            (n..).zip(piece).try_for_each(|(n, v)| write!(out, "{v}{}", if n + 1 == end { "\n" } else { ", " }))
+        },
         Format::Parquet => {
             let at = |n| meter.at(n - start);
             return parquet_file::write(values.all, &values.range, values.rule.name(), at, out);

@@ -216,18 +216,26 @@ fn write(
     let meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
     meter.begin("searching", 0, Some(range.end - range.start));
     let mut table = Table { format, header: Some(header(question)), index: 0, gap: None };
+    let mut is_empty = true;
     let written = output.write(|out| {
         let mut see = |n| {
             meter.at(n - range.start);
             // A search without results would not notice that the output was stopped.
             if signals::is_stopping() { Err(Stopped.into()) } else { Ok(()) }
         };
-        search(&mut see, &mut |row| table.row(row, out))?;
+        let mut give = |row| {
+            is_empty = false;
+            table.row(row, out)
+        };
+        search(&mut see, &mut give)?;
         table.begin(out)
     });
     meter.end();
     if written.is_ok() && !output.is_stdout() {
         note(&format!("wrote {}", output.name()));
+    }
+    if written.is_ok() && is_empty {
+        note(&format!("no position of {}..{} is one of those asked for", range.start, range.end));
     }
     if let Some(value) = table.gap {
         complain!("grundy: warning: the value {value} does not occur, so the b-file ends before it");

@@ -93,7 +93,10 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
             let why = "G(n) = n, and a table holds values up to 65535";
             return Err(Usage(format!("nim: {why}, so --to is at most {MOST_OF_NIM}")).into());
         }
-        rule.check_heap(to - 1)?;
+        if let Err(error) = rule.check_heap(to - 1) {
+            let most = rule.largest_heap().map_or(u64::MAX, |largest| largest + 1);
+            bail!("{}; --to is at most {most}", advice::message(&error));
+        }
     }
     if is_new && let Some(rule) = &rule {
         note_period(rule);

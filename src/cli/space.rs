@@ -15,11 +15,14 @@ pub(super) fn explained(space: SparseSpace) -> String {
 /// Which positions are rare.
 pub(super) fn which_are_rare(space: SparseSpace) -> String {
     let parity = |n| if space.is_rare(0, n) { "even" } else { "odd" };
+    let mask = space.mask;
     let zero = if space.is_rare(0, 2) { "" } else { "; n = 0 counts as rare" };
     match (parity(2), parity(1)) {
-        (even, odd) if even == odd => format!("n is rare if an {even} number of bits of G(n) are in the mask{zero}"),
+        (even, odd) if even == odd => format!("n is rare if G(n) AND {mask:#x} has an {even} number of 1 bits{zero}"),
         (even, odd) => {
-            format!("n is rare if at even n an {even}, at odd n an {odd} number of bits of G(n) are in the mask{zero}")
+            format!(
+                "n is rare if G(n) AND {mask:#x} has an {even} number of 1 bits at even n, an {odd} number at odd n{zero}"
+            )
         }
     }
 }

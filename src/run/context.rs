@@ -4,6 +4,7 @@ use super::main_loop::OpenRun;
 use super::observer::{Observer, Outcome};
 use super::options::Options;
 use super::retry::Attempt;
+use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::storage::Dir;
 use std::sync::atomic::AtomicBool;
 
@@ -20,4 +21,14 @@ pub(super) struct Context<'a> {
     pub(super) attempt: Attempt,
     pub(super) observer: &'a mut (dyn Observer + Send),
     pub(super) stop: &'a AtomicBool,
+}
+
+impl Context<'_> {
+    /// Notes what a run retains that discards values.
+    pub(super) fn note_retention(&mut self, keep: Option<u64>) {
+        if let Some(keep) = keep {
+            let kept = format!("the first {RETAINED_HEAD} and at least the last {keep} values");
+            self.observer.note(&format!("the run keeps {kept}, and frees the others permanently"));
+        }
+    }
 }

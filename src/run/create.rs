@@ -72,6 +72,7 @@ fn first_values(context: &mut Context, rule: &Rule) -> Result<Option<FirstValues
         check_keep(dir.path(), rule, options, keep, 0)?;
         table::check_holes(dir)?;
     }
+    context.note_retention(options.keep);
     context.observer.started(rule, 0, options.to);
     let new_solver = |past: &[u16]| -> Result<Solver> {
         Ok(Solver::new(rule, options.method, None, &past)?.with_audit(attempt.seed))

@@ -83,7 +83,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
         last.keep = options.keep.or(last.keep);
         if let Some(keep) = last.keep {
-            check_keep(dir.path(), &rule, options, keep, last.last_rare)?;
+            // Without a space every position counts as rare, and the solver has no lookback yet.
+            let last_rare = known_space(&rule, &last).map_or(0, |_| last.last_rare);
+            check_keep(dir.path(), &rule, options, keep, last_rare)?;
             table::check_holes(dir)?;
         }
         let summary = match DiscardSummary::read(dir, &last) {
@@ -443,6 +445,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             context.observer.note("nothing to do: the run already has these values");
             return Ok(ended);
         }
+        context.note_retention(last.keep);
         context.observer.started(&rule, last.count, options.to);
         let space = known_space(&rule, &last);
         let solver = Solver::knowing(&rule, options.method, space, committer.table(), &known)?;

@@ -58,7 +58,7 @@ impl Solver {
             Engine::Wide(_) if self.space() == SparseSpace::NONE => {
                 ("comparison of all pairs of 16-bit values", self.why_no_space())
             }
-            Engine::Sparse(_) => ("byte streams", format!("{}, and values have byte codes", self.rare_positions())),
+            Engine::Sparse(_) => ("byte streams", format!("{}, and all values have byte codes", self.rare_positions())),
             Engine::Wide(_) => ("wide solver", self.why_wide()),
         };
         Strategy { engine, space: self.space(), reason }
@@ -94,7 +94,7 @@ impl Solver {
 
     fn rare_positions(&self) -> String {
         let (count, last) = self.count_rare_positions(0);
-        format!("{count} positions, the last {last}, are rare")
+        format!("{count} positions are rare, the last at {last}")
     }
 }
 

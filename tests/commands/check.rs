@@ -26,14 +26,30 @@ fn correct_files_of_every_form_agree() {
     assert!(home.well("check kayles list --from 0").contains("12 values, from n = 0 to 11"));
     assert!(home.well("check kayles list --from -1 --offset -1").contains("12 values, from n = 0 to 11"));
     std::fs::write(home.path("csv"), "n,value\n11,6\n0,0\n1000000000000,1\n").unwrap();
-    assert!(home.well("check kayles csv").contains("3 values, from n = 0 to 1,000,000,000,000; its n are not"));
+    assert!(
+        home.well("check kayles csv")
+            .contains("3 values, from n = 0 to 1,000,000,000,000; its n are not consecutive: in line 3, 0 follows 11")
+    );
     std::fs::write(home.path("twice"), "0 0\n1 1\n1 1\n3 3\n").unwrap();
-    assert!(home.well("check kayles twice").ends_with("4 values, from n = 0 to 3; its n are not consecutive\n"));
+    assert!(home.well("check kayles twice").ends_with("; its n are not consecutive: in line 3, 1 follows 1\n"));
+    std::fs::write(home.path("far"), format!("{} 2\n", i64::MAX)).unwrap();
+    assert!(home.well("check kayles far").contains("1 value, "));
     std::fs::write(home.path("nim"), "65535 65535\n65536 65536\n70000 70000\n").unwrap();
     assert!(home.well("check nim nim").contains("3 values"));
     for format in ["bfile", "csv"] {
         home.well(&format!("export .6 --format {format} --comment -o export"));
         assert!(home.well("check .6 export").contains("10,001 values"));
+    }
+}
+
+#[test]
+fn file_in_the_place_of_the_game_is_refused_with_the_right_order() {
+    let home = Home::new();
+    home.well("run kayles --to 10 --dir run");
+    std::fs::write(home.path("b.txt"), "0 0\n").unwrap();
+    for game in ["kayles", "run"] {
+        let (status, _, stderr) = home.reply(&format!("check b.txt {game}"));
+        assert!(status == 2 && stderr.contains(&format!("'grundy check {game} b.txt'")), "{stderr}");
     }
 }
 
@@ -70,7 +86,11 @@ fn file_with_another_offset_is_recognized() {
     let list: Vec<String> = values[3..].iter().map(u16::to_string).collect();
     std::fs::write(home.path("list"), list.join(", ")).unwrap();
     let (status, stdout, _) = home.reply("check grundy list --from 0");
-    assert!(status == 3 && stdout.contains("--offset -3,"), "{stdout}");
+    assert!(status == 3 && stdout.contains("with --from 3, all"), "{stdout}");
+    assert!(home.well("check grundy list --from 3").contains("12 values, from n = 3 to 14"));
+    let (_, stdout, _) = home.reply("check grundy list --from 9 --offset 7");
+    assert!(stdout.contains("with --from 10, all"), "{stdout}");
+    assert!(home.well("check grundy list --from 10 --offset 7").contains("12 values, from n = 3 to 14"));
     std::fs::write(home.path("nim"), (0..20).map(|n| format!("{} {n}\n", n + 1)).collect::<String>()).unwrap();
     let (status, stdout, _) = home.reply("check nim nim");
     assert!(status == 3 && stdout.contains("--offset 1,"), "{stdout}");

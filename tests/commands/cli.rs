@@ -206,6 +206,27 @@ fn run_of_nim_ends_at_the_largest_value_of_a_table() {
 }
 
 #[test]
+fn run_of_a_repeating_code_ends_where_its_moves_are_listed() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().to_str().unwrap();
+    fails(
+        1,
+        &["run", "lasker", "--to", "1e6", "--dir", dir],
+        &["G(999999) cannot be computed", "--to is at most 65537"],
+    );
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0);
+}
+
+#[test]
+fn directory_in_the_place_of_a_game_is_named_with_the_command() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    run_well("kayles", &dir, &["--to", "100"]);
+    let dir = dir.to_str().unwrap();
+    fails(2, &["run", dir, "--to", "200"], &[&format!("'grundy run --dir {dir}' continues the run")]);
+}
+
+#[test]
 fn run_of_a_periodic_game_states_the_period() {
     let dirs = tempfile::tempdir().unwrap();
     let said = |game: &str| text(&run_well(game, &dirs.path().join(game), &["--to", "100"]).stderr);
@@ -253,6 +274,8 @@ fn export_writes_the_formats_to_the_byte() {
         assert!(text(&export("bfile")) == lines(&g, |n, v| format!("{n} {v}")), "{game}");
         assert!(text(&export("csv")) == format!("n,value\n{}", lines(&g, |n, v| format!("{n},{v}"))), "{game}");
         assert!(text(&export("jsonl")) == lines(&g, |n, v| format!("{{\"n\":{n},\"value\":{v}}}")), "{game}");
+        let list: Vec<String> = g.iter().map(u16::to_string).collect();
+        assert!(text(&export("list")) == list.join(", ") + "\n", "{game}");
         let npy = export("npy");
         let data: Vec<u8> = g.iter().flat_map(|v| v.to_le_bytes()).collect();
         let header = npy.strip_suffix(&data[..]).unwrap_or_else(|| panic!("{game}: other values"));
@@ -339,7 +362,7 @@ fn export_writes_ranges_and_whole_files() {
     assert_eq!(stdout_of(&["export", dir, "--format", "bfile", "-o", name]), "");
     assert!(std::fs::read_to_string(&file).unwrap() == lines(&g, |n, v| format!("{n} {v}")));
     fails(1, &["export", dir, "--format", "csv", "--range", "0..1001"], &["1000 values"]);
-    fails(2, &["export", dir, "--format", "xls"], &["bfile", "csv", "npy", "jsonl", "parquet"]);
+    fails(2, &["export", dir, "--format", "xls"], &["bfile", "csv", "npy", "jsonl", "list", "parquet"]);
     let nowhere = dirs.path().join("none").join("b.txt");
     fails(1, &["export", dir, "--format", "csv", "-o", nowhere.to_str().unwrap()], &["none"]);
     let left: Vec<_> = std::fs::read_dir(dirs.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -365,7 +388,7 @@ fn status_as_json_has_the_documented_keys_and_integers() {
     // Facts about Kayles: ten rare positions under the mask 15, the last at 70 (n = 0 counted).
     assert_eq!((&object["mask"], &object["position"]), (&15.into(), &0.into()));
     assert_eq!((&object["rares"], &object["last_rare"]), (&10.into(), &70.into()));
-    let strategy = "byte streams in the sparse space 0xf, because 10 positions, the last 70, are rare";
+    let strategy = "byte streams in the sparse space 0xf, because 10 positions are rare, the last at 70";
     assert!(object["strategy"].as_str().unwrap().starts_with(strategy), "{out}");
     let g = defined("kayles", 5000);
     let largest = *g.iter().max().unwrap();
@@ -488,7 +511,8 @@ fn status_lists_the_runs_and_reports_several() {
     assert_eq!(both.lines().filter(|line| line.starts_with("game ")).count(), 2, "{both}");
     let words = both.split_whitespace().collect::<Vec<&str>>().join(" ");
     assert!(
-        words.contains("10, the last at 70 (n is rare if an even number of bits of G(n) are in the mask)"),
+        words.contains("10, the last at 70 (n is rare if G(n) AND 0x")
+            && words.contains("has an even number of 1 bits"),
         "{both}"
     );
     let in_runs = grundy(["values", "0.77", "3"]).current_dir(home.path().join("runs")).output().unwrap();
@@ -631,6 +655,14 @@ fn rare_positions_of_a_game_do_not_depend_on_the_range() {
             assert_eq!(found(&format!("0..{end}")).lines().collect::<Vec<&str>>(), expected, "{game}, 0..{end}");
         }
     }
+}
+
+#[test]
+fn find_without_a_result_says_so() {
+    let said =
+        |value: &str| text(&grundy(["find", "kayles", "--value", value, "--range", "0..500"]).output().unwrap().stderr);
+    assert!(said("9").contains("no position of 0..500 is one of those asked for"));
+    assert!(!said("4").contains("no position"));
 }
 
 #[test]

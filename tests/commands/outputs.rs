@@ -263,7 +263,7 @@ fn a_dash_is_stdout_and_pipes_and_devices_are_written_to() {
 #[test]
 fn export_states_its_size_before_it_starts_unless_quiet() {
     let place = Place::new("100001");
-    for format in ["bfile", "csv", "npy", "jsonl", "parquet"] {
+    for format in ["bfile", "csv", "npy", "jsonl", "list", "parquet"] {
         for range in ["0..100001", "0..1", "95..1005"] {
             let output = output_of(&["export", &place.run(), "--format", format, "--range", range]);
             let (stderr, written) = (text(&output.stderr), output.stdout.len());

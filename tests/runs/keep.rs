@@ -532,6 +532,28 @@ fn keep_below_the_lookback_is_refused_with_the_size_needed() {
     run_well("grundy", &dir, &["--to", &more, "--keep", "148396"]);
 }
 
+/// Every start says what is freed, also where the size comes from an earlier command.
+#[test]
+fn runs_that_free_values_say_so_when_they_start() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    let said = |options: &[&str]| text(&run_well("kayles", &dir, options).stderr);
+    let kept = |size: u64| format!("keeps the first {HEAD} and at least the last {size} values, and frees the others");
+    assert!(!said(&["--to", "1000"]).contains("frees"));
+    assert!(said(&["--keep", "1M", "--to", "1000"]).contains(&kept(1_000_000)));
+    assert!(said(&["--to", "2000"]).contains(&kept(1_000_000)));
+    assert!(said(&["--to", "3000", "--keep", "1e18"]).contains(&kept(1_000_000_000_000_000_000)));
+}
+
+/// Without a sparse space every position counts as rare, which says nothing about the lookback.
+#[test]
+fn keep_of_a_short_run_is_judged_by_the_known_rare_positions() {
+    let dirs = tempfile::tempdir().unwrap();
+    let dir = dirs.path().join("run");
+    run_well("kayles", &dir, &["--to", "1000"]);
+    fails(1, &run("kayles", &dir, &["--to", "3000", "--keep", "10"]), &["with the last rare position at 70,"]);
+}
+
 /// A sequence with discarded values.
 struct Holed {
     values: Vec<u16>,

@@ -36,7 +36,7 @@ impl fmt::Display for Report<'_> {
             ("last commit", last_commit(run)),
             ("speed", speed(run)),
             ("computing time", format!("{}, over all processes", duration(Duration::from_secs(record.seconds)))),
-            ("records", HumanCount(run.contents.records).to_string()),
+            ("journal records", HumanCount(run.contents.records).to_string()),
             ("kept", kept(record)),
             ("table", width(record)),
             ("digest", record.digest.escape_default().to_string()),
@@ -212,8 +212,8 @@ fn periods(record: &Record, excluded: Option<&Excluded>) -> String {
     };
     let (count, largest, examined) = (multiples.len(), HumanCount(*largest), HumanCount(*examined));
     format!(
-        "ruled out by the zeros among the first {examined} values: every divisor of {count} numbers up to {largest}; the \
-         smallest possible period is {}",
+        "the zeros among the first {examined} values rule out every divisor of {count} numbers, of which {largest} is the \
+         largest; the smallest period that they do not rule out is {}",
         HumanCount(*least_left)
     )
 }

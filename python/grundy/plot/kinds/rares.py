@@ -20,8 +20,8 @@ def draw(options: Options) -> Figure:
     with open_source(options, known="rares") as source:
         if not source.has_space:
             raise PlotError(
-                f"{options.source!r}: the run uses no sparse space, so no position is rare or"
-                " common; compute more values, or draw another kind"
+                f"{options.source!r}: no sparse space is in use, so no position is rare or common;"
+                " draw another kind"
             )
         found = source.rares()
         a, b = source.a, source.b
