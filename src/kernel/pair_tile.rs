@@ -173,26 +173,28 @@ fn clear_options(tile: &PairTile, sum: usize, open: &mut Page) {
 }
 
 /// [`Kernel::clear_options`] for a kernel that finds the hits among [`TILE_STEP`] pairs at once: `find` gets the open
-/// values and the bytes of these pairs, and enters the hits; the bytes after the last pair of the tile are arbitrary.
-/// `find` returns whether any value is open.
+/// values if they are others than in the call before, and the bytes of these pairs, and enters the hits; the bytes after
+/// the last pair of the tile are arbitrary. `find` returns whether any value is open.
 #[inline(always)]
 pub(super) fn clear_found(
     tile: &PairTile,
     sum: usize,
     open: &mut Page,
-    find: impl Fn(&Page, TileBytes<'_>, &mut Hits) -> bool,
+    mut find: impl FnMut(Option<&Page>, TileBytes<'_>, &mut Hits) -> bool,
 ) {
     let pairs = tile.pairs;
     let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[sum..][..pairs]);
+    let mut changed = true;
     for first in (0..pairs).step_by(TILE_STEP) {
         let bytes = TileBytes {
             high: [step_of(&tile.parts.high, first), step_of(&tile.others.high, sum + first)],
             low: [step_of(&tile.parts.low, first), step_of(&tile.others.low, sum + first)],
         };
         let mut hits = Hits::default();
-        if !find(open, bytes, &mut hits) {
+        if !find(changed.then_some(open), bytes, &mut hits) {
             return;
         }
+        changed = hits.words != 0;
         let Hits { pairs: hits, words } = &mut hits;
         // The end of a loop over hits is hard to predict. So one loop clears those of all words.
         while *words != 0 {

@@ -40,9 +40,13 @@ pub(in crate::kernel) fn fill_tile<'a>(
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
 pub(in crate::kernel) fn clear_options(tile: &PairTile, sum: usize, open: &mut Page) {
+    let mut tables = [Table { bytes: _mm256_setzero_si256(), first: _mm256_setzero_si256() }; TABLES];
+    let mut count = 0;
     clear_found(tile, sum, open, |open, bytes, hits| {
-        let mut tables = [Table { bytes: _mm256_setzero_si256(), first: _mm256_setzero_si256() }; TABLES];
-        let tables = tables_of(open, &mut tables);
+        if let Some(open) = open {
+            count = fill_tables(open, &mut tables);
+        }
+        let tables = &tables[..count];
         if tables.is_empty() {
             return false;
         }
@@ -54,10 +58,10 @@ pub(in crate::kernel) fn clear_options(tile: &PairTile, sum: usize, open: &mut P
     });
 }
 
-/// The tables with an open value.
+/// Fills the first tables with those that have an open value, and returns their number.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn tables_of<'a>(open: &Page, tables: &'a mut [Table; TABLES]) -> &'a [Table] {
+fn fill_tables(open: &Page, tables: &mut [Table; TABLES]) -> usize {
     let mut count = 0;
     for (number, &[lower, upper]) in (0i8..).zip(open.as_chunks::<2>().0) {
         if lower | upper != 0 {
@@ -67,7 +71,7 @@ fn tables_of<'a>(open: &Page, tables: &'a mut [Table; TABLES]) -> &'a [Table] {
             count += 1;
         }
     }
-    &tables[..count]
+    count
 }
 
 /// Bit i of word j: whether the option of pair `at` + 64 j + i is open; the bit may be set too if the option is 8192 or

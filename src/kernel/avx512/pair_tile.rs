@@ -19,8 +19,11 @@ pub(in crate::kernel) fn fill_tile<'a>(
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,popcnt,bmi1,bmi2")]
 pub(in crate::kernel) fn clear_options(tile: &PairTile, sum: usize, open: &mut Page) {
+    let mut tables = [_mm512_setzero_si512(); 4];
     clear_found(tile, sum, open, |open, bytes, hits| {
-        let tables = tables_of(open);
+        if let Some(open) = open {
+            tables = tables_of(open);
+        }
         if is_zero(&tables) {
             return false;
         }

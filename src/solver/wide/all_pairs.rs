@@ -2,14 +2,16 @@
 //!
 //! The options of the splits of one [`SplitGroup`] are the XORs of the pairs of parts with the same sums, up to the
 //! constant that the splits share. So each pair is compared once, with the open values of all positions and splits to
-//! which its sum belongs.
+//! which its sum belongs. Tiles of pairs that close most values come first ([`super::tile_order`]).
 
 use super::WideSolver;
 use super::reader::{LONGEST_SLICE, Reader};
 use super::run::Run;
+use super::tile_order::{Place, TileRanks};
 use crate::kernel::{Kernel, PAGE_WORDS, Page, PairTile, TILE_PAIRS, WIDE_LANES};
 use crate::theory::nimber::index;
 use crate::theory::rule::{Rule, Split};
+use std::ops::Range;
 
 /// Price of comparing a pair with the open values of one page, in picoseconds.
 const PAIR_PS: u64 = 45;
@@ -27,6 +29,12 @@ const ENOUGH: u32 = 4;
 
 /// Number of tiles after which a value that a pair of one split gives is no longer searched in the other splits.
 const TILES_PER_EXCHANGE: u64 = 4;
+
+/// Number of sums of which one is a sample for the order of the tiles, if there are not too many tiles.
+const SUMS_PER_SAMPLE: usize = 2;
+
+/// Approximate maximum number of pages that hold what the tiles hit in the samples: 32 MiB.
+const MOST_HITS: usize = 1 << 17;
 
 /// Splits that XOR the same constant and require the same difference of the parts, and whose removals differ by less
 /// than [`WIDE_LANES`].
@@ -177,8 +185,8 @@ impl Reader<'_> {
                 }
                 open.fill(0);
             }
-            for group in &groups {
-                self.clear_pairs(kernel, run, page_start, OpenPages::new(group, &mut lanes));
+            for (number, group) in groups.iter().enumerate() {
+                self.clear_pairs(kernel, run, (number, page_start), OpenPages::new(group, &mut lanes));
             }
             for (lane, page) in lanes {
                 found[lane] += page.iter().map(|open| open.count_ones()).sum::<u32>();
@@ -187,33 +195,29 @@ impl Reader<'_> {
         }
     }
 
-    /// Clears the bits of the options of the same pairs in one page, which begins with the value `page_start`.
-    fn clear_pairs(&self, kernel: Kernel, run: Run<'_>, page_start: u16, mut pages: OpenPages<'_>) {
+    /// Clears the bits of the options of the same pairs in one page.
+    fn clear_pairs(&self, kernel: Kernel, run: Run<'_>, place: Place, mut pages: OpenPages<'_>) {
         if pages.is_closed() {
             return;
         }
-        let group = pages.group;
-        // The position at which the split with the least removal has the sum number 0. If there is none, no pair exists
-        // for every sum.
-        let first = run.first.saturating_sub(group.most() as u64);
-        // The pairs that exist with all sums.
-        let pairs = run.far() as u64..group.least.largest_small_part(first) + 1;
-        let tiles = pairs.end.saturating_sub(pairs.start).div_ceil(TILE_PAIRS as u64);
+        let (group, tiles) = (pages.group, Tiles::of(&pages, run, place.1));
+        let ranks = match self.solver.tile_orders.ranks(place, run.first) {
+            // The kernels that audit take several times as long.
+            None if kernel == self.solver.kernel => {
+                let ranks = TileRanks::learn(&self.hits(kernel, &tiles, &pages));
+                self.solver.tile_orders.enter(place, ranks)
+            }
+            ranks => ranks.unwrap_or_default(),
+        };
+        let order = ranks.order(tiles.count());
         let mut tile = PairTile::default();
-        // The largest parts first, because the smallest ones give few different values.
-        for number in (0..tiles).rev() {
-            let start = pairs.start + number * TILE_PAIRS as u64;
-            let end = pairs.end.min(start + TILE_PAIRS as u64);
-            let rest = first - group.least.remove;
-            let others = self.slice(rest + 1 - end, rest - start + pages.sums.len() as u64);
-            let parts = self.slice(start, end).iter().rev();
-            // XORed with the first value of the page, the options in the page are below its length.
-            kernel.fill_tile(&mut tile, parts, group.least.constant ^ page_start, others);
+        for (left, number) in (0..tiles.count()).rev().zip(order) {
+            self.fill(kernel, &tiles, number, &mut tile);
             for (sum, open) in pages.sums.iter_mut().enumerate().filter(|(_, open)| has_open(open)) {
                 kernel.clear_options(&tile, sum, open);
             }
-            let is_due = group.shifts.len() > 1 && number.is_multiple_of(TILES_PER_EXCHANGE);
-            if is_due || number == 0 {
+            let is_due = group.shifts.len() > 1 && left.is_multiple_of(TILES_PER_EXCHANGE);
+            if is_due || left == 0 {
                 pages.exchange();
             }
             if is_due && pages.is_closed() {
@@ -224,14 +228,73 @@ impl Reader<'_> {
             let n = run.first + *lane as u64;
             for split in group.splits() {
                 // The pairs that do not exist with all sums.
-                for a in pairs.end.max(pairs.start)..=split.largest_small_part(n) {
-                    let option = usize::from(self.pair_option(n, &split, a) ^ page_start);
+                for a in tiles.parts.end.max(tiles.parts.start)..=split.largest_small_part(n) {
+                    let option = usize::from(self.pair_option(n, &split, a) ^ place.1);
                     if let Some(word) = open.get_mut(option / 64) {
                         *word &= !(1 << (option % 64));
                     }
                 }
             }
         }
+    }
+
+    /// Fills `tile` with the pairs of tile `number`.
+    fn fill(&self, kernel: Kernel, tiles: &Tiles, number: u64, tile: &mut PairTile) {
+        let start = tiles.parts.start + number * TILE_PAIRS as u64;
+        let end = tiles.parts.end.min(start + TILE_PAIRS as u64);
+        let others = self.slice(tiles.rest + 1 - end, tiles.rest - start + tiles.sums);
+        kernel.fill_tile(tile, self.slice(start, end).iter().rev(), tiles.constant, others);
+    }
+
+    /// The open values that each tile hits in some of the sums.
+    fn hits(&self, kernel: Kernel, tiles: &Tiles, pages: &OpenPages<'_>) -> Vec<Vec<Page>> {
+        let step = SUMS_PER_SAMPLE.max(pages.sums.len() * index(tiles.count()) / MOST_HITS);
+        let samples = pages.sums.iter().enumerate().step_by(step).filter(|(_, open)| has_open(open));
+        let samples: Vec<(usize, &Page)> = samples.collect();
+        let mut tile = PairTile::default();
+        let mut hits_in = |number| {
+            self.fill(kernel, tiles, number, &mut tile);
+            let hits = |&(sum, before): &(usize, &Page)| {
+                let mut open = *before;
+                kernel.clear_options(&tile, sum, &mut open);
+                std::array::from_fn(|word| before[word] & !open[word])
+            };
+            samples.iter().map(hits).collect()
+        };
+        (0..tiles.count()).map(&mut hits_in).collect()
+    }
+}
+
+/// The pairs of a group of splits that exist with all sums of a run, in tiles of [`TILE_PAIRS`].
+struct Tiles {
+    /// The smaller parts.
+    parts: Range<u64>,
+    /// The sum number 0.
+    rest: u64,
+    /// Number of sums.
+    sums: u64,
+    /// XORed with it, the options in the page are below its length.
+    constant: u16,
+}
+
+impl Tiles {
+    /// Those that are compared with one page, which begins with the value `page_start`.
+    fn of(pages: &OpenPages<'_>, run: Run<'_>, page_start: u16) -> Tiles {
+        let SplitGroup { least, .. } = pages.group;
+        // The position at which the split with the least removal has the sum number 0. If there is none, no pair exists
+        // for every sum.
+        let first = run.first.saturating_sub(pages.group.most() as u64);
+        Tiles {
+            parts: run.far() as u64..least.largest_small_part(first) + 1,
+            rest: first.saturating_sub(least.remove),
+            sums: pages.sums.len() as u64,
+            constant: least.constant ^ page_start,
+        }
+    }
+
+    /// Number of tiles.
+    fn count(&self) -> u64 {
+        self.parts.end.saturating_sub(self.parts.start).div_ceil(TILE_PAIRS as u64)
     }
 }
 

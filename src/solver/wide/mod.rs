@@ -51,6 +51,7 @@ mod run;
 mod step;
 #[cfg(test)]
 mod tests;
+mod tile_order;
 
 use super::block::BlockLimits;
 use super::checksums::Checked;
@@ -69,6 +70,7 @@ use learning::Marks;
 use lookups::SplitLookups;
 use recent_parts::RecentParts;
 use step::{LONGEST_LEAD, NextValues, Step, longest_lead};
+use tile_order::TileOrders;
 
 /// Minimum number of last values that memory holds, unless they have been discarded: 32 MiB, and few in unit tests.
 const HELD: u64 = if cfg!(test) { 1 << 11 } else { 1 << 24 };
@@ -145,6 +147,8 @@ pub(super) struct WideSolver {
     marks: Marks,
     classes: Checked<Classes>,
     recent: RecentParts,
+    /// The orders in which all pairs are compared.
+    tile_orders: TileOrders,
     /// Number of candidates that the far step finds for each position, from 2 to [`WIDE_ROWS`].
     wanted: usize,
     /// Maximum number of positions in the lead: a multiple of [`RUN`], at least [`LEAST_LEAD`].
@@ -179,6 +183,7 @@ impl WideSolver {
             marks: Marks::new(),
             classes: Checked::new(Classes::default()),
             recent: RecentParts::default(),
+            tile_orders: TileOrders::default(),
             wanted: 2,
             lead: FIRST_LEAD,
             lacks_memory: false,
