@@ -69,6 +69,14 @@ pub enum Error {
     /// A list of moves that is not a rule (for example, a move that removes nothing and splits nothing).
     #[error("not a rule of a heap game: {0}")]
     Rule(String),
+    /// A game whose name is too long for the records of a run.
+    #[error("the code of this game has {length} characters; a run holds games whose code has at most {most}")]
+    LongName {
+        /// Length of the canonical name, in characters.
+        length: usize,
+        /// Maximum length.
+        most: usize,
+    },
     /// A position that is invalid for its game, or too large to be searched.
     #[error("not a position that can be searched: {0}")]
     Position(String),
@@ -412,6 +420,7 @@ impl Error {
             | Error::UnknownGame { .. }
             | Error::Misere { .. }
             | Error::Rule(_)
+            | Error::LongName { .. }
             | Error::Position(_)
             | Error::Units { why: UnitsReason::UnknownUnit { .. } | UnitsReason::MistypedUnit { .. }, .. }
             | Error::Shape { .. } => Kind::Usage,

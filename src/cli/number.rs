@@ -138,7 +138,8 @@ pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
 /// Parses a number that is added to each n, such as -1.
 pub(crate) fn offset(text: &str) -> Result<i64, String> {
     let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
-    let size = i64::try_from(number(size)?).map_err(|_| "this number must be between -2^63 and 2^63".to_owned())?;
+    let size =
+        i64::try_from(number(size)?).map_err(|_| "this number must be between -(2^63 - 1) and 2^63 - 1".to_owned())?;
     Ok(sign * size)
 }
 

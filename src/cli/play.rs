@@ -29,10 +29,11 @@ const SHOWN: u64 = 20;
                         grundy play runs/grundy 1e9 1000\n         \
                         grundy play --table 8\n\n\
                         GAME is a game of 'grundy games', an octal code, or a run directory (./x is always one). \
-                        Heaps of 2^28 and more need a run directory, except in nim. The player who cannot move \
-                        loses. For a run, checks the journal and reads the table as it is; --verify checks the table \
-                        first. Prints the nim-value and winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> \
-                        5 + 12'. '*1' after '->' is a component of nim-value 1 that the move leaves beside the \
+                        The largest heaps of the different games, except nim, must have fewer than 2^28 tokens \
+                        together; larger ones need a run directory. The player who cannot move loses. For a run, \
+                        checks the journal and reads the table as it is; --verify checks the table first. Prints the \
+                        nim-value and winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'. \
+                        '*1' after '->' is a component of nim-value 1 that the move leaves beside the \
                         heaps: in remove-a-square, the other cell of a column. To play on, enter it as the heap \
                         'nim:1'.\n\n\
                         JSON keys: value lost heaps moves. A heap has game (a directory as it was typed), size and \
@@ -151,6 +152,16 @@ fn named(text: &str) -> Result<Named> {
     })
 }
 
+/// What to do where the values of all games do not fit the memory, because of the largest heap.
+fn too_many(largest: u64, rule: &Rule) -> String {
+    let (game, count) = (super::advice::quoted(rule.name()), largest.saturating_add(1));
+    format!(
+        "heap {largest}: the games of the position need more than 2^28 values together, too many for memory; if the \
+         period of {game} is proved, 'grundy values {game} {largest}' prints the value; otherwise compute the values with \
+         'grundy run {game} --to {count} --dir DIR' and give the heap as DIR:{largest}"
+    )
+}
+
 /// The distinct games of the position, and for each heap the index of its game.
 fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Component>, Vec<usize>)> {
     let mut found: Vec<(&str, Named, u64)> = Vec::new();
@@ -166,21 +177,13 @@ fn games(heaps: &[(&str, u64)], verify: bool, quiet: bool) -> Result<(Vec<Compon
     if verify && !found.iter().any(|(_, game, _)| matches!(game, Named::Directory(_))) {
         return Err(Usage(super::values::COMPUTED.into()).into());
     }
-    let mut room = MAX_VALUES;
-    for (_, game, largest) in &found {
-        if let Named::Rule(rule) = game {
-            let count = largest.saturating_add(1);
-            let too_many = || {
-                Usage(format!(
-                    "heap {largest}: the position needs more values than are computed in memory (at most 2^28 over all \
-                     games); if its period is proved, 'grundy values {game} {largest}' prints the value; otherwise \
-                     compute the values with 'grundy run {game} --to {count} --dir DIR' and give the heap as \
-                     DIR:{largest}",
-                    game = super::advice::quoted(rule.name())
-                ))
-            };
-            room = room.checked_sub(count).ok_or_else(too_many)?;
-        }
+    let in_memory = found.iter().filter_map(|(_, game, largest)| match game {
+        Named::Rule(rule) => Some((*largest, rule)),
+        Named::Nim | Named::Directory(_) => None,
+    });
+    let total = in_memory.clone().fold(0, |sum: u64, (largest, _)| sum.saturating_add(largest.saturating_add(1)));
+    if let Some((largest, rule)) = in_memory.max_by_key(|(largest, _)| *largest).filter(|_| total > MAX_VALUES) {
+        return Err(Usage(too_many(largest, rule)).into());
     }
     let known = found.into_iter().map(|(text, game, largest)| match game {
         Named::Nim => Ok(Component::Nim),

@@ -39,8 +39,10 @@ const TABLES: [(&str, Format); 2] = [("survey.csv", Format::Csv), ("survey.md", 
                         examined up to four times --to if that could prove it. The same command, or one with a \
                         larger --to or --time-limit, continues a survey; the values of games that take long are \
                         saved every ten minutes and when it is stopped, but a game that --time-limit ended is \
-                        computed from the beginning under a longer limit. A directory with other files or another \
-                        survey is refused. Records and tables have the canonical names that 'grundy info' states. Exit status 75 means that another process is using the directory.")]
+                        computed from the beginning under a longer limit. A new survey needs an empty or a new \
+                        directory, and the directory of another survey is refused. Records and tables have the \
+                        canonical names that 'grundy info' states. Exit status 75 means that another process is using \
+                        the directory.")]
 pub(crate) struct Args {
     /// File with one game per line, at most 64 MiB; # begins a comment, '-' is standard input.
     #[arg(value_name = "GAMES-FILE", group = "source")]

@@ -8,6 +8,9 @@ use std::path::Path;
 /// Maximum length of a file of terms, in bytes.
 const MAX_BYTES: u64 = 1 << 28;
 
+/// Maximum length of a word that an error message repeats, in characters.
+const SHOWN: usize = 40;
+
 /// A term of a published sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Term {
@@ -41,25 +44,33 @@ pub(super) fn read(path: &Path, from: Option<i64>) -> Result<Vec<Term>> {
 /// The number of a line, and what is wrong there.
 type Refusal = (usize, String);
 
-/// The words of each line that is not a comment, with the number of the line.
-fn lines(text: &str) -> impl Iterator<Item = (usize, impl Iterator<Item = &str>)> {
+/// The lines that are no comments, with their numbers.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.lines().map(|line| line.trim_start_matches('\u{feff}')));
-    let lines = lines.filter(|(_, line)| !line.trim_start().starts_with('#'));
-    lines.map(|(number, line)| {
-        (number, line.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()))
-    })
+    lines.filter(|(_, line)| !line.trim_start().starts_with('#'))
+}
+
+/// The words of a line.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty())
+}
+
+/// Whether nothing stands between two commas of a line.
+fn has_gap(line: &str) -> bool {
+    let inner = line.split_once(',').and_then(|(_, rest)| rest.rsplit_once(','));
+    inner.is_some_and(|(inner, _)| inner.split(',').any(|entry| entry.trim().is_empty()))
 }
 
 fn pairs(text: &str) -> Result<Vec<Term>, Refusal> {
     let mut terms = Vec::new();
-    for (line, words) in lines(text) {
-        match words.collect::<Vec<_>>()[..] {
+    for (line, text) in lines(text) {
+        match words(text).collect::<Vec<_>>()[..] {
             [] => {}
             ["n", "value"] if terms.is_empty() => {}
             [index, value] => {
-                let index = index
-                    .parse()
-                    .map_err(|_| (line, format!("'{index}' is no index, a whole number from -2^63 to 2^63 - 1")))?;
+                let index = index.parse().map_err(|_| {
+                    (line, format!("'{}' is no index, a whole number from -2^63 to 2^63 - 1", cut(index)))
+                })?;
                 terms.push(Term { line, index, value: value_of(line, value)? });
             }
             _ => return Err((line, "expected 'n value'; for a file of values alone, give --from N".into())),
@@ -71,8 +82,11 @@ fn pairs(text: &str) -> Result<Vec<Term>, Refusal> {
 fn list(text: &str, from: i64) -> Result<Vec<Term>, Refusal> {
     let mut terms = Vec::new();
     let mut indices = from..=i64::MAX;
-    for (line, words) in lines(text) {
-        for word in words {
+    for (line, text) in lines(text) {
+        if has_gap(text) {
+            return Err((line, "a value is missing between two commas".to_owned()));
+        }
+        for word in words(text) {
             let index = indices.next().ok_or_else(|| (line, "the index exceeds 2^63 - 1".to_owned()))?;
             terms.push(Term { line, index, value: value_of(line, word)? });
         }
@@ -81,7 +95,13 @@ fn list(text: &str, from: i64) -> Result<Vec<Term>, Refusal> {
 }
 
 fn value_of(line: usize, word: &str) -> Result<u64, Refusal> {
-    word.parse().map_err(|_| (line, format!("'{word}' is no value, a whole number from 0 to 2^64 - 1")))
+    word.parse().map_err(|_| (line, format!("'{}' is no value, a whole number from 0 to 2^64 - 1", cut(word))))
+}
+
+/// The start of a word, for an error message.
+fn cut(word: &str) -> String {
+    let start: String = word.chars().take(SHOWN).collect();
+    if start.len() < word.len() { start + "…" } else { start }
 }
 
 #[cfg(test)]
@@ -96,7 +116,7 @@ mod tests {
     fn files_that_people_publish_are_read() {
         assert_eq!(plain(pairs("# A002188\n\n0 0\r\n1\t7 \n")), [(3, 0, 0), (4, 1, 7)]);
         assert_eq!(plain(pairs("\u{feff}n,value\n-1,0\n5,65536\n")), [(2, -1, 0), (3, 5, 65536)]);
-        assert_eq!(plain(list("0, 0, 1,\n# 9\n 2", -1)), [(1, -1, 0), (1, 0, 0), (1, 1, 1), (3, 2, 2)]);
+        assert_eq!(plain(list(",0, 0, 1,\n# ,,9\n 2", -1)), [(1, -1, 0), (1, 0, 0), (1, 1, 1), (3, 2, 2)]);
         assert_eq!(plain(pairs("")), []);
     }
 
@@ -114,6 +134,12 @@ mod tests {
             assert!(found == line && why.contains(what), "{text}: {found}: {why}");
         }
         assert_eq!(list("0 x", 0).unwrap_err().0, 1);
+        for text in ["0\n0, 1, , 2", "0\n,,1", "0\n1,,"] {
+            let (line, why) = list(text, 0).unwrap_err();
+            assert!(line == 2 && why.contains("between two commas"), "{text}: {why}");
+        }
+        let long = "1".repeat(1000);
+        assert!(list(&long, 0).unwrap_err().1.len() < 150 && pairs(&format!("{long} 0")).unwrap_err().1.len() < 150);
         assert_eq!(plain(list("0", i64::MAX)), [(1, i64::MAX, 0)]);
         assert!(list("0 0", i64::MAX).unwrap_err().1.contains("2^63 - 1"));
     }

@@ -24,9 +24,7 @@ pub(super) fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prep
     let no_run = |why| Error::NoRun { path: dir.path().into(), why };
     if let Some(rule) = rule.filter(|rule| rule.name().len() > LONGEST_NAME) {
         let length = rule.name().len();
-        return Err(Error::Rule(format!(
-            "a name of {length} characters does not fit a record; at most {LONGEST_NAME} do"
-        )));
+        return Err(Error::LongName { length, most: LONGEST_NAME });
     }
     if fresh {
         if has_data && !(options.rollback && rule.is_some()) {

@@ -316,7 +316,7 @@ fn with_verify_an_altered_table_is_refused_and_nothing_is_written() {
     }
     assert!(output_of(&commands[0]).status.success() && std::fs::read(file).unwrap() != written);
     for command in ["export", "values", "play"] {
-        let help = stdout_of(&[command, "--help"]);
+        let help = stdout_of(&[command, "--help"]).split_whitespace().collect::<Vec<&str>>().join(" ");
         assert!(help.contains("--verify") && help.contains("reads the table as it is"), "{command}: {help}");
     }
     fails(2, &["values", "kayles", "0..5", "--verify"], &["--verify"]);

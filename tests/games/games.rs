@@ -556,6 +556,8 @@ fn game_arguments_may_contain_colons_or_name_directories() {
     fails(2, &["play", "kayles", "nim:5"], &["'kayles' has no heap"]);
     fails(2, &["play"], &["GAME"]);
     fails(2, &["play", "kayles", "2^28"], &["grundy run", "2^28", "--dir"]);
+    // The largest heap is named, whatever game brings the values above the limit.
+    fails(2, &["play", "kayles:268435455", ".07:10"], &["heap 268435455", "grundy run 0.77 --to 268435456"]);
     fails(2, &["play", "kayles:2^27", ".6:2^27"], &["grundy run"]);
     fails(2, &["play", "kayles", "18446744073709551615"], &["grundy run"]);
 }
