@@ -172,8 +172,8 @@ fn clear_options(tile: &PairTile, sum: usize, open: &mut Page) {
     }
 }
 
-/// [`Kernel::clear_options`] for a kernel that finds the hits among [`TILE_STEP`] pairs at once: `find` gets the open
-/// values if they are others than in the call before, and the bytes of these pairs, and enters the hits; the bytes after
+/// [`Kernel::clear_options`] for a kernel that finds the hits among [`TILE_STEP`] pairs at once. `find` gets the open
+/// values, unless they are those of the call before, and the bytes of these pairs, and enters the hits. The bytes after
 /// the last pair of the tile are arbitrary. `find` returns whether any value is open.
 #[inline(always)]
 pub(super) fn clear_found(

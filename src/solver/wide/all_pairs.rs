@@ -2,7 +2,8 @@
 //!
 //! The options of the splits of one [`SplitGroup`] are the XORs of the pairs of parts with the same sums, up to the
 //! constant that the splits share. So each pair is compared once, with the open values of all positions and splits to
-//! which its sum belongs. Tiles of pairs that close most values come first ([`super::tile_order`]).
+//! which its sum belongs. The tiles of pairs that close the most open values are compared
+//! first ([`super::tile_order`]).
 
 use super::WideSolver;
 use super::reader::{LONGEST_SLICE, Reader};
@@ -30,8 +31,9 @@ const ENOUGH: u32 = 4;
 /// Number of tiles after which a value that a pair of one split gives is no longer searched in the other splits.
 const TILES_PER_EXCHANGE: u64 = 4;
 
-/// Number of sums of which one is a sample for the order of the tiles, if there are not too many tiles.
-const SUMS_PER_SAMPLE: usize = 2;
+/// One sum in this many is a sample for the order of the tiles, or fewer where there are many tiles. It is odd, so that
+/// positions of both parities are sampled.
+const SUMS_PER_SAMPLE: usize = 3;
 
 /// Approximate maximum number of pages that hold what the tiles hit in the samples: 32 MiB.
 const MOST_HITS: usize = 1 << 17;
@@ -248,8 +250,8 @@ impl Reader<'_> {
 
     /// The open values that each tile hits in some of the sums.
     fn hits(&self, kernel: Kernel, tiles: &Tiles, pages: &OpenPages<'_>) -> Vec<Vec<Page>> {
-        let step = SUMS_PER_SAMPLE.max(pages.sums.len() * index(tiles.count()) / MOST_HITS);
-        let samples = pages.sums.iter().enumerate().step_by(step).filter(|(_, open)| has_open(open));
+        let step = SUMS_PER_SAMPLE.max(pages.sums.len() * index(tiles.count()) / MOST_HITS) | 1;
+        let samples = pages.sums.iter().enumerate().filter(|(_, open)| has_open(open)).step_by(step);
         let samples: Vec<(usize, &Page)> = samples.collect();
         let mut tile = PairTile::default();
         let mut hits_in = |number| {

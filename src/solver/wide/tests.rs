@@ -76,8 +76,9 @@ fn large_rule(random: &mut Random) -> Rule {
     Rule::from_moves("large", moves).unwrap()
 }
 
-/// Continues `values` up to `to` values with the wide solver, where every position is rare.
-fn extend_without_space(rule: &Rule, kernel: Kernel, threads: usize, values: &mut Vec<u16>, to: usize) {
+/// Continues `values` up to `to` values with the wide solver, where every position is rare. Returns the number of tiles
+/// of pairs that were ranked.
+fn extend_without_space(rule: &Rule, kernel: Kernel, threads: usize, values: &mut Vec<u16>, to: usize) -> usize {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let mut solver = Solver::new(rule, Method::Sparse(kernel), None, values).unwrap();
@@ -85,8 +86,11 @@ fn extend_without_space(rule: &Rule, kernel: Kernel, threads: usize, values: &mu
         let wide = WideSolver::new(rule, SparseSpace::NONE, kernel, stats, values).unwrap();
         solver.engine = Engine::Wide(Box::new(wide));
         solver.review.due_at = u64::MAX;
-        solver.with_audit(1).extend_to(values, to as u64, |_| true).unwrap();
-    });
+        let mut solver = solver.with_audit(1);
+        solver.extend_to(values, to as u64, |_| true).unwrap();
+        let Engine::Wide(wide) = &solver.engine else { panic!("another engine") };
+        wide.tile_orders.count_ranked()
+    })
 }
 
 /// Every position is rare: short and long sequences, resumed at any length.
@@ -118,7 +122,8 @@ fn values_from_several_tiles_of_pairs_agree_with_the_definition() {
     let rules = [".244".parse().unwrap(), Rule::from_moves("several splits", several.collect()).unwrap()];
     for rule in rules {
         let mut found = solver::values(&rule, Method::default(), 38_000).unwrap();
-        extend_without_space(&rule, Kernel::best(), 2, &mut found, 40_000);
+        let ranked = extend_without_space(&rule, Kernel::best(), 2, &mut found, 40_000);
+        assert!(ranked > 1, "{rule}: {ranked} tiles ranked");
         let positions: Vec<u64> = (0..200).map(|_| 38_000 + random.below(2_000)).collect();
         let expected = |n: u64| definition::value_at(&rule, &found, n).unwrap();
         let wrong = positions.iter().find(|&&n| found[n as usize] != expected(n));

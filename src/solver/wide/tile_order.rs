@@ -1,29 +1,28 @@
-//! The order in which tiles of pairs are compared where all pairs are: first those that close most open values.
+//! The order in which tiles of pairs are compared where all pairs are: first those that close the most open values.
 //!
 //! Each pair is compared with the values that are still open, so the sooner values close, the less is compared. Most
 //! values are options of many pairs of all sizes, but some only of pairs whose parts have certain sizes. At the next
 //! positions these sizes are nearly the same. So an order is learnt on the open values of one run of positions, and
 //! serves the next runs.
 //!
-//! The choice is greedy: the next tile is the one that hits most values which no earlier tile hits.
+//! The choice is greedy: the next tile is the one that hits the most values which no earlier tile hits.
 //!
 //! Invariant: an order contains every tile once, whatever the ranks are. So neither stale ranks nor a flipped bit in
 //! them leaves a pair out.
 
 use crate::kernel::{PAGE_WORDS, Page};
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Minimum number of positions after which an order is learnt again. Learning takes about as long as comparing two runs
-/// of 64 positions.
+/// Minimum number of positions after which an order is learnt again.
 const LEARN_AGAIN_AFTER: u64 = if cfg!(test) { 128 } else { 1 << 12 };
 
-/// Divisor of n that gives the same number where it is larger.
+/// An order is also kept for at least n divided by this number of positions.
 const LEARNT_PER_DOUBLING: u64 = 256;
 
-/// Maximum number of tiles that are ranked. The others close few values.
-const MOST_RANKED: usize = 256;
+/// Maximum number of tiles that are ranked. The others are expected to close few values.
+const MOST_RANKED: u32 = 256;
 
 /// The ranks of tiles: the place of each in the learnt order. The tiles after the last one, and those with the rank
 /// [`UNRANKED`], come last.
@@ -39,12 +38,22 @@ impl TileRanks {
     pub(super) fn learn(hits: &[Vec<Page>]) -> TileRanks {
         let mut ranks = vec![UNRANKED; hits.len()];
         let mut hit = vec![[0; PAGE_WORDS]; hits.first().map_or(0, Vec::len)];
-        for rank in (0..).take(MOST_RANKED) {
-            let unranked = hits.iter().enumerate().filter(|&(number, _)| ranks[number] == UNRANKED);
-            let gains = unranked.map(|(number, tile)| (gain(tile, &hit), number));
-            let Some((1.., best)) = gains.max() else { break };
-            ranks[best] = rank;
-            for (hit, tile) in hit.iter_mut().zip(&hits[best]) {
+        // A gain only falls, so the gain of a tile at an earlier time is an upper bound of it.
+        let mut bounds: BinaryHeap<(u32, usize)> =
+            (0..).zip(hits).map(|(number, tile)| (gain(tile, &hit), number)).collect();
+        let mut rank = 0;
+        while let Some((1.., number)) = bounds.pop() {
+            let gained = gain(&hits[number], &hit);
+            if bounds.peek().is_some_and(|&(bound, _)| bound > gained) {
+                bounds.push((gained, number));
+                continue;
+            }
+            if gained == 0 || rank == MOST_RANKED {
+                break;
+            }
+            ranks[number] = rank;
+            rank += 1;
+            for (hit, tile) in hit.iter_mut().zip(&hits[number]) {
                 hit.iter_mut().zip(tile).for_each(|(hit, tile)| *hit |= tile);
             }
         }
@@ -77,7 +86,7 @@ pub(super) struct TileOrders(Mutex<HashMap<Place, Learnt>>);
 
 #[derive(Debug, Default)]
 struct Learnt {
-    /// One past the last position at which the ranks are used without being learnt again.
+    /// The first position at which the ranks are learnt again.
     until: u64,
     ranks: Arc<TileRanks>,
 }
@@ -96,6 +105,13 @@ impl TileOrders {
             learnt.until = n + LEARN_AGAIN_AFTER.max(n / LEARNT_PER_DOUBLING);
         }
         (!is_due).then(|| Arc::clone(&learnt.ranks))
+    }
+
+    /// Number of tiles with a rank, in all orders.
+    #[cfg(test)]
+    pub(super) fn count_ranked(&self) -> usize {
+        let ranked = |learnt: &Learnt| learnt.ranks.0.iter().filter(|&&rank| rank != UNRANKED).count();
+        self.lock().values().map(ranked).sum()
     }
 
     /// Enters learnt ranks, and returns them.
