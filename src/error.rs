@@ -70,7 +70,7 @@ pub enum Error {
     #[error("not a rule of a heap game: {0}")]
     Rule(String),
     /// A game whose name is too long for the records of a run.
-    #[error("the code of this game has {length} characters; a run holds games whose code has at most {most}")]
+    #[error("the code of this game has {length} characters; a run can store a code of at most {most}")]
     LongName {
         /// Length of the canonical name, in characters.
         length: usize,

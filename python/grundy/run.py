@@ -524,7 +524,7 @@ class Run:
         is always rare. As `grundy find DIR --rares`. Those among discarded values come from the
         discard summary.
 
-        Raises ValueError if the run uses no sparse space (`mask` 0), as most runs of less than
+        Raises ValueError if the run uses no sparse space (`mask` 0), as most runs of fewer than
         4096 values do.
 
         >>> rares = open_run("runs/grundy").rares()
@@ -628,8 +628,8 @@ class Run:
         """All values as a stream of the Arrow C interface: `polars.DataFrame(run)`.
 
         Libraries with the Arrow PyCapsule interface read a run as the table that `to_arrow`
-        describes, 2^20 rows at a time, as often as they like. Needs pyarrow. Raises Discarded for a
-        run with discarded values: use `to_batches` with a range.
+        describes, 2^20 rows at a time, as often as they like, and without its limit of 1 GB. Needs
+        pyarrow. Raises Discarded for a run with discarded values: use `to_batches` with a range.
 
         >>> import pyarrow
         >>> pyarrow.table(open_run("runs/kayles")).shape

@@ -151,7 +151,7 @@ fn refuse_swapped(args: &Args) -> Result<()> {
     let game = args.file.to_str().filter(|text| text.parse::<Rule>().is_ok() || Path::new(text).is_dir());
     let Some(game) = game.filter(|_| Path::new(&args.source).is_file() && !args.file.is_file()) else { return Ok(()) };
     let command = format!("grundy check {} {}", advice::quoted(game), advice::quoted(&args.source));
-    Err(Usage(format!("{}: a file; the game or the run directory comes first: '{command}'", args.source)).into())
+    Err(Usage(format!("'{}' is a file; the game or the run directory comes first: '{command}'", args.source)).into())
 }
 
 /// The heap that a term is about, at an offset; negative where the offset is not that of the file.

@@ -235,7 +235,7 @@ fn write(
         note(&format!("wrote {}", output.name()));
     }
     if written.is_ok() && is_empty {
-        note(&format!("no position of {}..{} is one of those asked for", range.start, range.end));
+        note(&format!("no position in {}..{} matches", range.start, range.end));
     }
     if let Some(value) = table.gap {
         complain!("grundy: warning: the value {value} does not occur, so the b-file ends before it");

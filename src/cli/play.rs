@@ -29,8 +29,8 @@ const SHOWN: u64 = 20;
                         grundy play runs/grundy 1e9 1000\n         \
                         grundy play --table 8\n\n\
                         GAME is a game of 'grundy games', an octal code, or a run directory (./x is always one). \
-                        The largest heaps of the different games, except nim, must have fewer than 2^28 tokens \
-                        together; larger ones need a run directory. The player who cannot move loses. For a run, \
+                        The values of all games but nim must fit in memory, at most 2^28 of them together: a game \
+                        whose largest heap is n needs n + 1. Larger heaps need a run directory. The player who cannot move loses. For a run, \
                         checks the journal and reads the table as it is; --verify checks the table first. Prints the \
                         nim-value and winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'. \
                         '*1' after '->' is a component of nim-value 1 that the move leaves beside the \

@@ -55,10 +55,12 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty())
 }
 
-/// Whether nothing stands between two commas of a line.
-fn has_gap(line: &str) -> bool {
-    let inner = line.split_once(',').and_then(|(_, rest)| rest.rsplit_once(','));
-    inner.is_some_and(|(inner, _)| inner.split(',').any(|entry| entry.trim().is_empty()))
+/// Whether nothing stands between two commas of a line. `is_open`: whether the line before ends with a comma.
+fn has_gap(line: &str, is_open: bool) -> bool {
+    let Some((first, rest)) = line.split_once(',') else { return false };
+    let inner = rest.rsplit_once(',').map(|(inner, _)| inner);
+    let is_blank = |entry: &str| entry.trim().is_empty();
+    is_open && is_blank(first) || inner.is_some_and(|inner| inner.split(',').any(is_blank))
 }
 
 fn pairs(text: &str) -> Result<Vec<Term>, Refusal> {
@@ -82,9 +84,13 @@ fn pairs(text: &str) -> Result<Vec<Term>, Refusal> {
 fn list(text: &str, from: i64) -> Result<Vec<Term>, Refusal> {
     let mut terms = Vec::new();
     let mut indices = from..=i64::MAX;
+    let mut is_open = false;
     for (line, text) in lines(text) {
-        if has_gap(text) {
+        if has_gap(text, is_open) {
             return Err((line, "a value is missing between two commas".to_owned()));
+        }
+        if !text.trim().is_empty() {
+            is_open = text.trim_end().ends_with(',');
         }
         for word in words(text) {
             let index = indices.next().ok_or_else(|| (line, "the index exceeds 2^63 - 1".to_owned()))?;
@@ -134,7 +140,7 @@ mod tests {
             assert!(found == line && why.contains(what), "{text}: {found}: {why}");
         }
         assert_eq!(list("0 x", 0).unwrap_err().0, 1);
-        for text in ["0\n0, 1, , 2", "0\n,,1", "0\n1,,"] {
+        for text in ["0\n0, 1, , 2", "0\n,,1", "0\n1,,", "0,\n,1", "0, \n , 1"] {
             let (line, why) = list(text, 0).unwrap_err();
             assert!(line == 2 && why.contains("between two commas"), "{text}: {why}");
         }

@@ -445,7 +445,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
             context.observer.note("nothing to do: the run already has these values");
             return Ok(ended);
         }
-        context.note_retention(last.keep);
+        if !is_head_lost(&last, &points) {
+            context.note_retention(last.keep);
+        }
         context.observer.started(&rule, last.count, options.to);
         let space = known_space(&rule, &last);
         let solver = Solver::knowing(&rule, options.method, space, committer.table(), &known)?;
