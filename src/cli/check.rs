@@ -161,8 +161,8 @@ fn heap(term: &Term, offset: i64) -> i128 {
 
 /// The first two successive terms of which the second is not about the next heap.
 fn gap(terms: &[Term]) -> Option<[Term; 2]> {
-    let pairs = terms.windows(2).map(|pair| [pair[0], pair[1]]);
-    pairs.into_iter().find(|[one, next]| one.index.checked_add(1) != Some(next.index))
+    let mut pairs = terms.windows(2).map(|pair| [pair[0], pair[1]]);
+    pairs.find(|[one, next]| one.index.checked_add(1) != Some(next.index))
 }
 
 /// The range from the least heap of all terms to the greatest.

@@ -30,9 +30,10 @@ const SHOWN: u64 = 20;
                         grundy play --table 8\n\n\
                         GAME is a game of 'grundy games', an octal code, or a run directory (./x is always one). \
                         The values of all games but nim must fit in memory, at most 2^28 of them together: a game \
-                        whose largest heap is n needs n + 1. Larger heaps need a run directory. The player who cannot move loses. For a run, \
-                        checks the journal and reads the table as it is; --verify checks the table first. Prints the \
-                        nim-value and winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 -> 5 + 12'. \
+                        whose largest heap is n needs n + 1. Larger heaps need a run directory. The player who cannot \
+                        move loses. For a run, checks the journal and reads the table as it is; --verify checks the \
+                        table first. Prints the nim-value and winning moves: 'heap 3: 25 -> 10 (take 15)', 'heap 1: 17 \
+                        -> 5 + 12'. \
                         '*1' after '->' is a component of nim-value 1 that the move leaves beside the \
                         heaps: in remove-a-square, the other cell of a column. To play on, enter it as the heap \
                         'nim:1'.\n\n\

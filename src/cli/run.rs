@@ -7,7 +7,7 @@ use super::number;
 use super::progress::{Meter, note};
 use super::values::{known_period, values_for_proof};
 use super::{Compute, Usage, default_directory};
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 use grundy::checkpoint::journal;
 use grundy::run::{Outcome, Progress, Run};
@@ -93,10 +93,10 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
             let why = "G(n) = n, and a table holds values up to 65535";
             return Err(Usage(format!("nim: {why}, so --to is at most {MOST_OF_NIM}")).into());
         }
-        if let Err(error) = rule.check_heap(to - 1) {
-            let most = rule.largest_heap().map_or(u64::MAX, |largest| largest + 1);
-            bail!("{}; --to is at most {most}", advice::message(&error));
-        }
+        rule.check_heap(to - 1).map_err(|error| match rule.largest_heap() {
+            Some(largest) => anyhow!("{}; --to is at most {}", advice::message(&error), largest + 1),
+            None => error.into(),
+        })?;
     }
     if is_new && let Some(rule) = &rule {
         note_period(rule);
