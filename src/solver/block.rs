@@ -222,17 +222,36 @@ impl Streams {
             self.needs_wide = true;
             return Ok(());
         }
-        let proved = Appended { first: past, more: &out[first..] };
-        self.candidates.push_rare(value, &proved)?;
-        // The lookups of the new rare position read codes that may be forgotten.
-        let horizon = horizon(&self.candidates, &self.witnesses, n);
-        if self.codes.start() > horizon {
-            self.codes = Codes::reading(self.candidates.space(), horizon, &proved)?;
+        let entered = self.enter_rare(value, &Appended { first: past, more: &out[first..] });
+        if entered.is_err() {
+            // A bit flip that the check in `enter_rare` finds may have made these values wrong.
+            out.truncate(first);
         }
+        entered?;
         self.codes.push(&[value]);
         self.witnesses.push(&[value]);
         out.push(value);
         self.next_length = SMALLEST_BLOCK.min(limits.longest);
+        Ok(())
+    }
+
+    /// Lets the candidates continue after a rare value, with all that its lookups read. `proved` holds every value
+    /// before it.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] when data has changed that would be read again, because no later check would find the change,
+    /// and any error of reading `proved`.
+    fn enter_rare(&mut self, value: u16, proved: &dyn Sequence) -> Result<()> {
+        let holds_all = self.candidates.holds_all() && self.codes.start() == 0;
+        if !holds_all {
+            self.check_memory(proved)?;
+        }
+        self.candidates.push_rare(value, proved)?;
+        // The lookups of the new rare position read codes that may be forgotten.
+        let horizon = horizon(&self.candidates, &self.witnesses, proved.len());
+        if self.codes.start() > horizon {
+            self.codes = Codes::reading(self.candidates.space(), horizon, proved)?;
+        }
         Ok(())
     }
 
@@ -403,10 +422,50 @@ impl<'a> WitnessSearch<'a> {
 mod tests {
     use super::*;
     use crate::solver::codes::Codes;
+    use crate::solver::engine::Engine;
     use crate::solver::pipeline::BLOCK;
     use crate::solver::pipeline::BlockValues;
+    use crate::solver::{Method, Solver, values};
     use crate::theory::sparse_space::SparseSpace;
     use std::sync::mpsc::RecvTimeoutError;
+
+    /// At a rare position that comes late the streams read codes again. A bit flip before it may have made values wrong,
+    /// and the position rare.
+    #[test]
+    fn a_bit_flip_before_a_late_rare_position_is_noticed() {
+        let (rule, method) = ("0.6".parse().unwrap(), Method::Sparse(Kernel::best()));
+        let known = values(&rule, method, 100_000).unwrap();
+        let limits = BlockLimits { end: u64::MAX, longest: BLOCK, threads: Threads::ONE };
+        let accept = |flip: fn(&mut Streams)| {
+            let mut solver = Solver::new(&rule, method, None, &known).unwrap();
+            let (mut past, mut out) = (known.clone(), Vec::new());
+            solver.advance(&known, u64::MAX, &mut past).unwrap();
+            let Engine::Sparse(streams) = &mut solver.engine else { panic!("the game has a space") };
+            assert!(!streams.candidates.holds_all() && streams.block.len() > 2);
+            // As if the search had found a rare value in the block that waits.
+            streams.witnesses.push(&streams.block);
+            flip(streams);
+            let n = past.len() + streams.block.len() / 2;
+            let accepted = streams.accept_rare((n as u64, 1), &past, limits, &mut out);
+            (accepted, out.len(), n + 1 - past.len())
+        };
+
+        let (accepted, count, expected) = accept(|_| ());
+        assert!(accepted.is_ok() && count == expected, "{accepted:?}, {count}");
+        let flips: [fn(&mut Streams); 3] = [
+            |streams| streams.candidates.flip_code(12_345, 64, streams.block.len()),
+            |streams| streams.candidates.flip_value(12_345, 1, streams.block.len()),
+            |streams| {
+                let at = streams.codes.at(90_000);
+                streams.codes.items_mut()[at] ^= 2;
+            },
+        ];
+        for (i, flip) in flips.into_iter().enumerate() {
+            let (accepted, count, _) = accept(flip);
+            assert!(matches!(accepted, Err(Error::Flipped { .. })), "flip {i}: {accepted:?}");
+            assert_eq!(count, 0, "values that may be wrong after flip {i}");
+        }
+    }
 
     /// A search that cannot be prepared ends the block for all threads, whether by an error or by a panic.
     #[test]

@@ -192,6 +192,11 @@ impl CandidateStream {
         Lookback { codes: self.rare_positions.last() + values, values }
     }
 
+    /// Whether no code is forgotten.
+    pub(super) fn holds_all(&self) -> bool {
+        self.windows.codes().start() == 0
+    }
+
     /// Enters a rare position, after all others, and its lookups.
     fn enter(&mut self, n: u64, value: u16) {
         let frozen = fault::is("freeze-rares") && n == self.end(); // deliberate fault, see fault.rs
@@ -209,7 +214,9 @@ impl CandidateStream {
         self.plan.replace(Arc::new(LookupPlan::none()));
     }
 
-    /// Appends the next value, which the witness search found to be rare. `past` holds every value before it.
+    /// Appends the next value, which the witness search found to be rare. `past` holds every value before it. Unless the
+    /// stream [holds all codes](CandidateStream::holds_all), it reads the windows again, so the caller must have checked
+    /// them.
     ///
     /// # Errors
     /// Any error of reading `past`.
@@ -220,7 +227,7 @@ impl CandidateStream {
         let n = past.len();
         assert_eq!(n, self.end(), "a rare value must follow the last proved value");
         self.enter(n, value);
-        if self.windows.start() > 0 {
+        if !self.holds_all() {
             // The lookups of the new rare position read all values from G(1) on.
             self.windows.refill(past, self.lookback())?;
         }

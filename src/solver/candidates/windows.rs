@@ -38,11 +38,6 @@ impl ValueWindows {
         }
     }
 
-    /// The position of the first value that either window holds.
-    pub(super) fn start(&self) -> u64 {
-        self.values.start().min(self.codes.start())
-    }
-
     /// One past the position of the last value.
     #[inline]
     pub(super) fn end(&self) -> u64 {
