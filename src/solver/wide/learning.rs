@@ -276,7 +276,7 @@ impl WideSolver {
         let bound = self.classes.bound();
         let mut weight = vec![0u8; bound * sample.len()];
         for (row, &n) in weight.chunks_mut(bound).zip(sample) {
-            row[..usize::from(self.values.get(n))].fill(FULL_WEIGHT);
+            row[..usize::from(self.values.get(n)).min(bound)].fill(FULL_WEIGHT);
         }
         let items = self.values.items();
         let removal = self.least_removal();
@@ -290,9 +290,11 @@ impl WideSolver {
                 self.rule.splits().map(move |split| (first, at(split), split.constant))
             })
             .collect();
+        // `bound` is a power of two. Of an option beyond it, which only a changed bit in memory can give, the low bits
+        // count.
         let places = |part: WidePart| {
             let option = move |at: usize| items[at - part.offset] ^ part.value;
-            reads.iter().map(move |&(first, at, constant)| first + usize::from(option(at) ^ constant))
+            reads.iter().map(move |&(first, at, constant)| first + (usize::from(option(at) ^ constant) & (bound - 1)))
         };
         let gain = |weight: &[u8], part: WidePart| places(part).map(|place| u64::from(weight[place])).sum::<u64>();
         // A gain that was computed earlier is an upper bound. So each round computes only those again that would be
