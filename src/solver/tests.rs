@@ -83,7 +83,7 @@ fn a_bit_flip_in_the_data_of_the_streams_is_noticed() {
                     continue;
                 }
                 flipped += 1;
-                if random.below(50) == 0 {
+                if random.below(10) == 0 {
                     // Either the check of forgotten data or the check of the data held now finds the flip.
                     let seen = go_on(&mut solver, &mut past, count / 5).and_then(|()| solver.check_memory(&past));
                     assert!(seen.is_err(), "{rule}: flip {kind} of {draw:#x} was not noticed after going on");
