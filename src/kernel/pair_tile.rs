@@ -30,22 +30,23 @@ pub(crate) const PAGE_WORDS: usize = 32;
 /// Number of pairs that a vector kernel compares with the same tables: it clears the hits among them afterwards.
 pub(super) const TILE_STEP: usize = 1024;
 
-/// The hits among [`TILE_STEP`] pairs.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Hits {
-    /// Bit i of word j: whether the option of pair 64 j + i is open, or perhaps 8192 or more.
-    pairs: [u64; TILE_STEP / 64],
-    /// Bit j: whether word j of `pairs` has a bit.
-    words: u32,
-}
+/// The hits among [`TILE_STEP`] pairs. Bit i of word j: whether the option of pair 64 j + i is open, or perhaps 8192 or
+/// more.
+pub(super) type Hits = [u64; TILE_STEP / 64];
 
-impl Hits {
-    /// Enters word j of the hits, once.
-    #[inline(always)]
-    pub(super) fn enter(&mut self, j: usize, pairs: u64) {
-        self.pairs[j] = pairs;
-        self.words |= u32::from(pairs != 0) << j;
+/// Enters the hits that `find` finds: it gets the number of a pair and returns the N words of hits from this pair on.
+/// Returns the words that are not 0: bit j for word j.
+#[inline(always)]
+pub(super) fn enter_hits<const N: usize>(hits: &mut Hits, mut find: impl FnMut(usize) -> [u64; N]) -> u32 {
+    // Not part of `Hits`, which the compiler keeps in memory: each word would wait there for the one before.
+    let mut words = 0;
+    for (i, hits) in hits.as_chunks_mut().0.iter_mut().enumerate() {
+        *hits = find(64 * N * i);
+        for (j, &hits) in (N * i..).zip(&*hits) {
+            words |= u32::from(hits != 0) << j;
+        }
     }
+    words
 }
 
 /// One side of a tile.
@@ -173,35 +174,31 @@ fn clear_options(tile: &PairTile, sum: usize, open: &mut Page) {
 }
 
 /// [`Kernel::clear_options`] for a kernel that finds the hits among [`TILE_STEP`] pairs at once. `find` gets the open
-/// values, unless they are those of the call before, and the bytes of these pairs, and enters the hits. The bytes after
-/// the last pair of the tile are arbitrary. `find` returns whether any value is open.
+/// values, unless they are those of the call before, and the bytes of these pairs. The bytes after the last pair of the
+/// tile are arbitrary. `find` enters the hits and returns what [`enter_hits`] does; `None` if no value is open.
 #[inline(always)]
 pub(super) fn clear_found(
     tile: &PairTile,
     sum: usize,
     open: &mut Page,
-    mut find: impl FnMut(Option<&Page>, TileBytes<'_>, &mut Hits) -> bool,
+    mut find: impl FnMut(Option<&Page>, TileBytes<'_>, &mut Hits) -> Option<u32>,
 ) {
     let pairs = tile.pairs;
     let (parts, others) = (&tile.parts.values[..pairs], &tile.others.values[sum..][..pairs]);
-    let mut changed = true;
+    let (mut changed, mut hits) = (true, [0; TILE_STEP / 64]);
     for first in (0..pairs).step_by(TILE_STEP) {
         let bytes = TileBytes {
             high: [step_of(&tile.parts.high, first), step_of(&tile.others.high, sum + first)],
             low: [step_of(&tile.parts.low, first), step_of(&tile.others.low, sum + first)],
         };
-        let mut hits = Hits::default();
-        if !find(changed.then_some(open), bytes, &mut hits) {
-            return;
-        }
-        changed = hits.words != 0;
-        let Hits { pairs: hits, words } = &mut hits;
+        let Some(mut words) = find(changed.then_some(open), bytes, &mut hits) else { return };
+        changed = words != 0;
         // The end of a loop over hits is hard to predict. So one loop clears those of all words.
-        while *words != 0 {
+        while words != 0 {
             let word = words.trailing_zeros() as usize;
             let hit = hits[word];
             hits[word] = hit & (hit - 1);
-            *words ^= u32::from(hits[word] == 0) << word;
+            words ^= u32::from(hits[word] == 0) << word;
             let at = first + 64 * word + hit.trailing_zeros() as usize;
             if at < pairs {
                 let option = usize::from(parts[at] ^ others[at]);

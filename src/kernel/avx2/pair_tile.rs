@@ -5,7 +5,7 @@
 //! tables (see [`avx2`](super)), so OR combines the results. Where all open values are small, few tables have one.
 
 use super::HALF;
-use crate::kernel::pair_tile::{PAGE_WORDS, Page, PairTile, TILE_STEP, TileBytes, clear_found, fill_split};
+use crate::kernel::pair_tile::{PAGE_WORDS, Page, PairTile, TILE_STEP, TileBytes, clear_found, enter_hits, fill_split};
 use crate::kernel::planes::ONE_HOT;
 use std::arch::x86_64::*;
 
@@ -48,13 +48,9 @@ pub(in crate::kernel) fn clear_options(tile: &PairTile, sum: usize, open: &mut P
         }
         let tables = &tables[..count];
         if tables.is_empty() {
-            return false;
+            return None;
         }
-        for word in (0..TILE_STEP / 64).step_by(WORDS) {
-            let found = hits_in(tables, bytes, 64 * word);
-            (word..).zip(found).for_each(|(word, found)| hits.enter(word, found));
-        }
-        true
+        Some(enter_hits(hits, |at| hits_in(tables, bytes, at)))
     });
 }
 

@@ -1,6 +1,6 @@
 //! The jobs on tiles of pairs.
 
-use crate::kernel::pair_tile::{Page, PairTile, TILE_STEP, clear_found, fill_split};
+use crate::kernel::pair_tile::{Page, PairTile, TILE_STEP, clear_found, enter_hits, fill_split};
 use crate::kernel::planes::ONE_HOT;
 use std::arch::x86_64::*;
 
@@ -25,13 +25,9 @@ pub(in crate::kernel) fn clear_options(tile: &PairTile, sum: usize, open: &mut P
             tables = tables_of(open);
         }
         if is_zero(&tables) {
-            return false;
+            return None;
         }
-        for word in 0..TILE_STEP / PAIRS_PER_REGISTER {
-            let at = word * PAIRS_PER_REGISTER;
-            hits.enter(word, pairs_with_open_option(&tables, options(bytes.high, at), options(bytes.low, at)));
-        }
-        true
+        Some(enter_hits(hits, |at| [pairs_with_open_option(&tables, options(bytes.high, at), options(bytes.low, at))]))
     });
 }
 
