@@ -35,7 +35,8 @@ pub(crate) struct UnitsArgs {
     #[command(subcommand)]
     work: Option<Work>,
     /// Print the names of the units that have no result in any of these directories, which must have the same plan.
-    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with = "efficiency")]
+    // Each by name: clap does not require --efficiency for an option where that is in conflict.
+    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["efficiency", "pilot", "workers", "json"])]
     missing: Vec<PathBuf>,
     /// Compute from the processor times of the results in DIR how long other numbers of workers would take, and their
     /// efficiency: the share of that time in which they would work.

@@ -556,6 +556,9 @@ fn options_that_do_not_belong_to_the_work_are_refused() {
     let survey = &home.lines("units survey games.txt --to 1000 --parts 2 --in parts")[0];
     home.fails(2, &format!("unit {survey} --in parts --run run"), &["--run"]);
     home.fails(1, "units --efficiency parts", &["parts", "no unit has a result"]);
+    for option in ["--json", "--workers 2", "--pilot parts"] {
+        home.fails(2, &format!("units --missing parts {option}"), &["--missing", "cannot be used with"]);
+    }
     for dir in ["run", "run/within", "-"] {
         home.fails(1, &format!("units survey games.txt --parts 2 --in {dir}"), &["directory"]);
     }
