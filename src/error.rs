@@ -207,10 +207,10 @@ pub enum Error {
         /// What is wrong with the line, and what was expected.
         what: String,
     },
-    /// Data in memory changed during a run.
+    /// Data in memory changed.
     #[error(
-        "the memory of this machine changed during the run: {what} for n in {from}..{to} is not what was computed. \
-         Nothing since the last commit was written"
+        "the memory of this machine changed: {what} for n in {from}..{to} is not what was computed. Nothing computed \
+         since the last check was written"
     )]
     Flipped {
         /// The data that changed.
@@ -435,6 +435,11 @@ impl Error {
             Error::Locked { .. } => Kind::Busy,
             _ => Kind::Failed,
         }
+    }
+
+    /// Whether a check of values or of memory failed: values that were computed before may be wrong.
+    pub(crate) fn is_failed_check(&self) -> bool {
+        matches!(self, Error::Flipped { .. } | Error::Differs { .. } | Error::OptionsDiffer { .. })
     }
 
     /// Returns what the user can do about this error, or `None` if its text says all that is known.

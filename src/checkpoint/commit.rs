@@ -72,6 +72,12 @@ impl Batch {
     pub(crate) fn may_discard(&self, published: &Published, keep: Option<u64>) -> bool {
         has_discardable(published, keep) && self.lookback.is_some() && self.lookback <= keep
     }
+
+    /// Returns a bound, exclusive, of the values that the same commit may discard; `None` if it discards none.
+    pub(crate) fn discards_before(&self, published: &Published, keep: Option<u64>) -> Option<u64> {
+        let keep = keep.filter(|_| self.may_discard(published, keep))?;
+        Some(discardable_end(published.len() + self.values.len() as u64, keep))
+    }
 }
 
 /// The table, the journal and the discard summary of a run that this process writes.

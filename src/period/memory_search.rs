@@ -2,16 +2,23 @@
 //!
 //! The length doubles from look to look; at each length [`Subject::find`] searches for the period. When it finds an
 //! observed one, the next length is the one that a proof needs, if that is less than the double.
+//!
+//! Invariant: after each look, all values have the digest that they had when they were computed. So no flipped bit in
+//! them proves a period.
 
 use super::{Finding, Status, Subject};
 use crate::error::{Error, Result};
 use crate::solver::{self, Method, SequenceStats, Solver, SparseSpace};
+use crate::table::digest::{Digest, DigestChain};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
 
 /// Number of values at which a period is first searched for.
 const FIRST_LOOK: u64 = 1 << 10;
+
+/// Maximum number of values that are computed before they are digested.
+const DIGESTED_AT_ONCE: u64 = 1 << 20;
 
 /// The statistics of no values: none are discarded in memory.
 static NOTHING_FREED: SequenceStats = SequenceStats { rare_positions: Vec::new(), max_value: 0, max_at: 0 };
@@ -40,6 +47,8 @@ pub struct MemorySearch {
     method: Method,
     /// The values known so far.
     values: Vec<u16>,
+    /// The digest of these values, taken as they were computed.
+    computed: DigestChain,
     /// The sparse space after the values that were searched.
     space: SparseSpace,
     /// What computes the next values; `None` before the first of them, and after [`MemorySearch::pause`].
@@ -48,6 +57,8 @@ pub struct MemorySearch {
     finding: Option<Finding>,
     /// Why no further value can be computed.
     end: Option<Error>,
+    /// Whether a failed check made the search begin again.
+    has_restarted: bool,
 }
 
 impl MemorySearch {
@@ -60,8 +71,19 @@ impl MemorySearch {
     /// A search to which the first values of the game are known. They must be right.
     #[must_use]
     pub fn knowing(rule: &Rule, method: Method, values: Vec<u16>) -> MemorySearch {
-        let (rule, space) = (rule.clone(), SparseSpace::NONE);
-        MemorySearch { rule, method, values, space, solver: None, finding: None, end: None }
+        let mut computed = DigestChain::new();
+        computed.update_in_parallel(&values);
+        MemorySearch {
+            rule: rule.clone(),
+            method,
+            values,
+            computed,
+            space: SparseSpace::NONE,
+            solver: None,
+            finding: None,
+            end: None,
+            has_restarted: false,
+        }
     }
 
     /// The values that were searched: G(0), G(1), …
@@ -119,14 +141,46 @@ impl MemorySearch {
         &self.values
     }
 
+    /// The digest of all values that are known.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.computed.digest()
+    }
+
+    /// Compares all values that are known with the digest that they had when they were computed.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] when they differ.
+    pub fn check(&self) -> Result<()> {
+        let mut found = DigestChain::new();
+        found.update_in_parallel(&self.values);
+        if found.digest() == self.computed.digest() {
+            Ok(())
+        } else {
+            Err(Error::Flipped { what: "a value in memory", from: 0, to: self.known() })
+        }
+    }
+
     /// Computes the values up to the next length, at most `limit`, and searches them. `go_on` receives the number of
     /// values after each block; when it returns false, the look ends without a search, and the next one continues with
     /// the values so far. Returns whether the search was made. At a value that cannot be computed the look searches the
-    /// values before it, and so does every later look ([`MemorySearch::end`]).
+    /// values before it, and so does every later look ([`MemorySearch::end`]). After the first failed check the search
+    /// forgets all values, and looks at the first ones again.
     ///
     /// # Errors
-    /// [`Error::Memory`] when two bytes per value do not fit in memory; [`Error::Flipped`] when memory has changed.
-    pub fn look(&mut self, limit: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
+    /// [`Error::Memory`] when two bytes per value do not fit in memory; [`Error::Flipped`], [`Error::Differs`] and
+    /// [`Error::OptionsDiffer`] when a second check fails.
+    pub fn look(&mut self, limit: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<bool> {
+        match self.look_once(limit, &mut go_on) {
+            Err(error) if error.is_failed_check() && !self.has_restarted => {
+                *self = MemorySearch { has_restarted: true, ..MemorySearch::new(&self.rule, self.method) };
+                self.look_once(limit, go_on)
+            }
+            looked => looked,
+        }
+    }
+
+    fn look_once(&mut self, limit: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let goal = self.finding.as_ref().map_or(FIRST_LOOK, |finding| next_look(&self.rule, finding)).min(limit);
         let is_there = self.known() >= goal || self.end.is_some() || self.compute(goal, go_on)?;
         if is_there {
@@ -138,7 +192,7 @@ impl MemorySearch {
     /// Searches all values that are known, after a look that `go_on` ended.
     ///
     /// # Errors
-    /// [`Error::Memory`].
+    /// [`Error::Memory`]; [`Error::Flipped`] when a check fails.
     pub fn search_known(&mut self) -> Result<()> {
         self.search(self.known())
     }
@@ -147,8 +201,9 @@ impl MemorySearch {
     fn search(&mut self, count: u64) -> Result<()> {
         let values = &self.values[..index(count)];
         let space = solver::space_after(&self.rule, self.method, &values)?;
-        self.finding = Some(Subject { values: &values, space, ..self.subject() }.find()?);
-        self.space = space;
+        let finding = Subject { values: &values, space, ..self.subject() }.find()?;
+        self.check()?;
+        (self.space, self.finding) = (space, Some(finding));
         Ok(())
     }
 
@@ -172,24 +227,23 @@ impl MemorySearch {
     }
 
     /// Computes the values up to `goal`, or up to the last one that can be computed.
-    fn compute(&mut self, goal: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
+    fn compute(&mut self, goal: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let solver = match &mut self.solver {
             Some(solver) => solver,
             none => none.insert(Solver::new(&self.rule, self.method, None, &self.values)?),
         };
-        let before = self.values.len();
-        let extended = match solver.extend_to(&mut self.values, goal, go_on) {
-            Err(end @ (Error::ValueTooLarge { .. } | Error::Unlisted { .. })) => {
-                self.end = Some(end);
-                Ok(true)
-            }
-            extended => extended,
-        };
-        if let Err(error) = solver.check_memory(&self.values) {
-            // The values may be wrong.
-            self.values.truncate(before);
-            (self.solver, self.end) = (None, None);
-            return Err(error);
+        let mut extended = Ok(true);
+        while matches!(extended, Ok(true)) && (self.values.len() as u64) < goal {
+            let before = self.values.len();
+            let to = goal.min(before as u64 + DIGESTED_AT_ONCE);
+            extended = solver.extend_to(&mut self.values, to, &mut go_on);
+            self.computed.update_in_parallel(&self.values[before..]);
+        }
+        // A failed check of memory outweighs: the values may be wrong.
+        solver.check_memory(&self.values)?;
+        if let Err(end @ (Error::ValueTooLarge { .. } | Error::Unlisted { .. })) = extended {
+            self.end = Some(end);
+            extended = Ok(true);
         }
         if extended.is_err() || self.end.is_some() {
             self.solver = None;
@@ -214,5 +268,42 @@ impl std::fmt::Debug for MemorySearch {
         let MemorySearch { rule, space, finding, .. } = self;
         let mut shown = f.debug_struct("MemorySearch");
         shown.field("rule", rule).field("space", space).field("finding", finding).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flipped bit in a value that the solver no longer reads, which would change the preperiod.
+    #[test]
+    fn a_flipped_value_begins_the_search_again_and_proves_nothing() {
+        let rule: Rule = "kayles".parse().unwrap();
+        let proved = |flip: fn(&mut MemorySearch)| {
+            let mut search = MemorySearch::new(&rule, Method::default());
+            assert!(search.look(u64::MAX, |_| true).unwrap());
+            flip(&mut search);
+            let looked = search.look(5000, |_| true);
+            (looked, search)
+        };
+
+        let (looked, search) = proved(|search| {
+            search.finding = None;
+            search.values[300] ^= 4;
+        });
+        assert!(looked.unwrap() && search.has_restarted && search.is_proved());
+        assert_eq!(
+            search.finding().unwrap().repeat.as_ref().map(|repeat| (repeat.period, repeat.preperiod)),
+            Some((12, 71))
+        );
+        let (looked, search) = proved(|search| {
+            (search.finding, search.has_restarted) = (None, true);
+            search.values[300] ^= 4;
+        });
+        assert!(matches!(looked, Err(Error::Flipped { .. })) && !search.is_proved(), "{looked:?}");
+        let mut search = MemorySearch::knowing(&rule, Method::default(), search.values[..300].to_vec());
+        search.check().unwrap();
+        search.values[299] ^= 1;
+        assert!(matches!(search.check(), Err(Error::Flipped { .. })));
     }
 }

@@ -105,6 +105,10 @@ impl OpenRun {
             self.pending.append(&mut more);
             clock.computed(Instant::now());
             if let Err(error) = advanced {
+                if error.is_failed_check() {
+                    // The values before the error may be wrong too.
+                    return Err(error);
+                }
                 // The values that were proved before the error are right.
                 self.check()?;
                 self.commit()?;
@@ -212,9 +216,10 @@ impl OpenRun {
             lookback: self.solver.lookback(),
         };
         self.writer.wait()?;
-        if batch.may_discard(self.writer.published(), self.writer.keep()) {
+        if let Some(end) = batch.discards_before(self.writer.published(), self.writer.keep()) {
             // The discard summary lists the rare positions of one space, that of the batch.
             self.solver.fix_space();
+            self.solver.prepare_discard(end);
         }
         self.writer.commit(batch)
     }

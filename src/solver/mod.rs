@@ -271,6 +271,17 @@ impl Solver {
         self.review.fixed = true;
     }
 
+    /// Must be called before the values before `n` are discarded, after [`Solver::check_memory`]: from now on the
+    /// solver reads none of them, because nothing can be compared with them any more. The last [`Solver::lookback`]
+    /// values must be from `n` on.
+    pub(crate) fn prepare_discard(&mut self, n: u64) {
+        match &mut self.engine {
+            Engine::Sparse(streams) => streams.witnesses.drop_before(n),
+            Engine::Wide(solver) => solver.drop_before(n),
+            Engine::Definition(_) | Engine::Removals(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => {}
+        }
+    }
+
     /// Audits a sample of the values, which `seed` selects, by another kernel where this processor has one. A value
     /// that the audit does not confirm is an error ([`Error::Differs`], [`Error::OptionsDiffer`]).
     #[must_use]

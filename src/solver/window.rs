@@ -116,9 +116,14 @@ impl<T: Copy> Window<T> {
 
     /// Allows the positions before `n` to be dropped.
     pub(crate) fn forget_before(&mut self, n: u64) {
-        let dead = self.evictable(n).len();
-        self.items.drain(..dead);
-        self.start += dead as u64;
+        self.drop_before(self.start + self.evictable(n).len() as u64);
+    }
+
+    /// Drops the positions before `n`.
+    pub(crate) fn drop_before(&mut self, n: u64) {
+        let dead = n.saturating_sub(self.start).min(self.items.len() as u64);
+        self.items.drain(..index(dead));
+        self.start += dead;
     }
 }
 
@@ -141,7 +146,8 @@ pub(crate) fn convert_by_turns<T, U: Copy>(
 }
 
 impl Window<u16> {
-    /// Compares the values with those of `past`, at the positions that `past` holds.
+    /// Compares the values with those of `past`, from the discarded ones of `past` on. Nothing may read values before
+    /// these: no check would find a change in them.
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.

@@ -61,10 +61,19 @@ impl Examination {
         self.search.values()
     }
 
+    /// Number of values that are known.
+    pub(super) fn known(&self) -> u64 {
+        self.search.known()
+    }
+
     /// What another process needs to continue the examination.
-    pub(super) fn saved(&self) -> Saved<&[u16]> {
+    ///
+    /// # Errors
+    /// [`Error::Flipped`](crate::error::Error::Flipped) when a value has changed in memory.
+    pub(super) fn saved(&self) -> Result<Saved<&[u16]>> {
         let Examination { rule, search, pace, .. } = self;
-        Saved { game: rule.clone(), pace: *pace, values: search.known_values() }
+        search.check()?;
+        Ok(Saved { game: rule.clone(), pace: *pace, values: search.known_values() })
     }
 
     /// Continues with saved values of this game, if these are more than it has.
@@ -133,7 +142,8 @@ impl Examination {
         let (values, space) = (self.search.values(), self.search.space());
         let stats = SequenceStats::of(&values, space, &SequenceStats::default())?;
         let mut chain = DigestChain::new();
-        chain.update(values);
+        chain.update_in_parallel(values);
+        self.search.check()?;
         let sparse = space != SparseSpace::NONE;
         let repeat = finding.repeat.as_ref();
         let is_short = finding.count < self.extent.to && !self.search.is_proved();

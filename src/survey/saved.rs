@@ -195,7 +195,7 @@ mod tests {
                 let left = Cell::new(blocks);
                 let (first, progress) = advanced(game, || left.replace(left.get().saturating_sub(1)) > 0);
                 if progress == Progress::Interrupted {
-                    first.saved().write(&dir).unwrap();
+                    first.saved().unwrap().write(&dir).unwrap();
                 }
                 let mut second = Examination::new(&game.parse().unwrap(), method(), EXTENT);
                 if let Some(saved) = read(&dir, game).unwrap() {
@@ -212,12 +212,12 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = Dir::at(home.path());
         let (shifted, _) = advanced("0.04", || true);
-        shifted.saved().write(&dir).unwrap();
+        shifted.saved().unwrap().write(&dir).unwrap();
         let saved = read(&dir, "0.007").unwrap().unwrap();
         let expected = solver::values(&saved.game, Method::Definition, saved.values.len()).unwrap();
         assert!(saved.values.len() > 2000 && saved.values == expected);
         let (unshifted, _) = advanced("0.007", || true);
-        unshifted.saved().write(&dir).unwrap();
+        unshifted.saved().unwrap().write(&dir).unwrap();
         let saved = read(&dir, "0.04").unwrap().unwrap();
         let expected = solver::values(&saved.game, Method::Definition, saved.values.len()).unwrap();
         assert!(saved.values.len() > 2000 && saved.values == expected);
@@ -233,14 +233,14 @@ mod tests {
         let rule: Rule = "0.2".parse().unwrap();
         let mut examination = Examination::new(&rule, method(), EXTENT);
         examination.advance(1, || true).unwrap();
-        examination.saved().write(&dir).unwrap();
+        examination.saved().unwrap().write(&dir).unwrap();
         let file = name(&rule);
         let good = disk.get(&file).unwrap();
         for place in 0..8 * good.len() {
             let mut bad = good.clone();
             bad[place / 8] ^= 1 << (place % 8);
             disk.put(&file, bad);
-            let is_same = |saved: Option<Saved<Vec<u16>>>| saved.unwrap().values == examination.saved().values;
+            let is_same = |saved: Option<Saved<Vec<u16>>>| saved.unwrap().values == examination.saved().unwrap().values;
             assert!(read(&dir, "0.2").map_or(true, is_same), "bit {place}");
         }
         disk.put(&file, good[..good.len() - 1].to_vec());

@@ -152,7 +152,7 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
         if examination.pace.total() < WORTH_SAVING {
             return Ok(());
         }
-        examination.saved().write(self.dir)
+        examination.saved()?.write(self.dir)
     }
 
     /// Continues with the values of the family that are saved. If the file is damaged, its games cannot be examined.
@@ -220,7 +220,7 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
 
 /// The family in the queue. `values` counts the values of the queue that memory holds.
 fn postponed(Unfinished { family, examination }: Unfinished, values: &AtomicU64) -> Waiting {
-    let count = examination.saved().values.len() as u64;
+    let count = examination.known();
     let fits = values.fetch_add(count, Ordering::Relaxed) + count <= WAITING_VALUES;
     if !fits {
         values.fetch_sub(count, Ordering::Relaxed);

@@ -278,6 +278,11 @@ impl WideSolver {
         Ok(())
     }
 
+    /// Drops the values before `n`, which positions from the end on do not need.
+    pub(super) fn drop_before(&mut self, n: u64) {
+        self.values.drop_before(n);
+    }
+
     /// Checks the tables and the copies of values, as [`Solver::check_memory`](super::Solver::check_memory) states.
     ///
     /// # Errors
@@ -312,6 +317,8 @@ impl WideSolver {
         work: &mut Work,
         out: &mut Vec<u16>,
     ) -> Result<()> {
+        // Otherwise the searches would read values that no check compares.
+        self.values.drop_before(past.discarded().end);
         self.marks.search_all_pairs |= past.discarded().is_empty() && self.often_searches_all_pairs();
         if self.horizon(past) < self.values.start() {
             self.values.agrees_with(past)?;

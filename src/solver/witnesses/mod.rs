@@ -165,6 +165,11 @@ impl Witnesses {
         self.recent.forget(horizon, past)
     }
 
+    /// Drops the values before `n`, which positions from the end on do not need.
+    pub(super) fn drop_before(&mut self, n: u64) {
+        self.recent.drop_before(n.min(self.end().saturating_sub(LOOKBACK + self.rule.max_remove())));
+    }
+
     /// Forgets the values from `end` on.
     pub(super) fn truncate(&mut self, end: u64) {
         self.recent.truncate(end);
