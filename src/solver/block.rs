@@ -89,7 +89,13 @@ impl Streams {
         self.needs_wide
     }
 
-    /// Compares the data of both streams with its state at creation. `past` holds all proved values.
+    /// Whether both streams compute the values of this rule in this space.
+    pub(super) fn is_of(&self, rule: &Rule, space: SparseSpace) -> bool {
+        self.candidates.is_of(rule, space) && self.witnesses.is_of(rule, space)
+    }
+
+    /// Compares the values with `past`, which holds all proved values, the two copies of the codes with each other, and
+    /// the tables with their checksums.
     pub(super) fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
         let (candidates, witnesses) = rayon::join(
             || self.candidates.check_memory(&self.codes, past),

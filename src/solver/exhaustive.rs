@@ -113,6 +113,9 @@ impl ExhaustiveSolver {
     pub(super) fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
         self.values.agrees_with(past)?;
         let values = self.values.items();
+        if self.mask != values.iter().fold(0, |all, v| all | v) {
+            return Err(Error::Flipped { what: "the bits of all values", from: 0, to: self.end() });
+        }
         match self.row.first_mismatch(values) {
             None => Ok(()),
             Some(n) => Err(Error::Flipped { what: "the row of values", from: n as u64, to: values.len() as u64 }),
@@ -132,7 +135,7 @@ impl ExhaustiveSolver {
     /// Computes the next value, and appends it if it is below 256. At a larger one the solver cannot continue.
     ///
     /// # Errors
-    /// [`Error::ValueTooLarge`] at a value above 65535.
+    /// [`Error::ValueTooLarge`] at a value above 65535; [`Error::Flipped`] at an option above all values.
     pub(super) fn next(&mut self, rule: &Rule) -> Result<u16> {
         let value = self.value(rule, self.end())?;
         if let Ok(byte) = u8::try_from(value) {
@@ -146,11 +149,12 @@ impl ExhaustiveSolver {
     /// G(n) of the rule, where `n` is at most the number of values held.
     fn value(&mut self, rule: &Rule, n: u64) -> Result<u16> {
         let all = rule.moves().iter().fold(self.mask, |all, m| all | m.constant);
-        // No option is above this, so the least value missing is at most one more.
+        // No option is above this, so the least value missing is at most one more. Of an option above it, which only a
+        // changed bit in memory can give, the low bits count.
         let largest = (usize::from(all) + 1).next_power_of_two() - 1;
         let mut seen = vec![false; largest + 2];
         for option in rule.single_options(n, |m| self.values.get(m)) {
-            seen[usize::from(option)] = true;
+            seen[usize::from(option) & largest] = true;
         }
         let mut rest = Vec::new();
         let mut pairs = 0;
@@ -159,7 +163,7 @@ impl ExhaustiveSolver {
             let last = split.largest_small_part(n);
             let marked = last.min(self.marked);
             let early = PairRange { split, first: 1, last: marked };
-            mark(&mut seen, self.row.parts(n, early), split.constant);
+            mark(&mut seen[..=largest], self.row.parts(n, early), split.constant);
             for from in (marked..last).step_by(index(TASK)) {
                 rest.push(PairRange { split, first: from + 1, last: last.min(from + TASK) });
             }
@@ -186,7 +190,10 @@ impl ExhaustiveSolver {
                 self.work += entered * ENTER_PAIRS + (late + 1) * pairs + seen.len() as u64;
                 return Ok(least);
             }
-            seen[usize::from(least)] = true;
+            let Some(seen) = seen.get_mut(place) else {
+                return Err(Error::Flipped { what: "the bits of all values", from: 0, to: n });
+            };
+            *seen = true;
             late += 1;
         }
     }
@@ -200,10 +207,11 @@ impl ExhaustiveSolver {
     }
 }
 
-/// Enters the values of the options of pairs of parts in a set.
+/// Enters the values of the options of pairs of parts in a set, whose length is a power of two.
 fn mark(seen: &mut [bool], (small, large): (&[u8], &[u8]), constant: u16) {
+    let most = seen.len() - 1;
     for (&a, &b) in small.iter().zip(large) {
-        seen[usize::from(constant ^ u16::from(a ^ b))] = true;
+        seen[usize::from(constant ^ u16::from(a ^ b)) & most] = true;
     }
 }
 

@@ -322,6 +322,15 @@ impl Solver {
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
+        // Each has copies of its own.
+        let is_same = match &self.engine {
+            Engine::Sparse(streams) => streams.is_of(&self.rule, self.space),
+            Engine::Wide(solver) => solver.is_of(&self.rule),
+            Engine::Definition(_) | Engine::Removals(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => true,
+        };
+        if !is_same {
+            return Err(Error::Flipped { what: "the rule or the sparse space", from: 0, to: past.len() });
+        }
         match &self.engine {
             Engine::Definition(values) => values.agrees_with(past),
             Engine::Exhaustive(solver) => solver.check_memory(past),

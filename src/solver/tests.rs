@@ -103,6 +103,34 @@ fn a_bit_flip_in_the_data_of_the_streams_is_noticed() {
     tally.end(noticed.iter().sum(), "all noticed before the commit");
 }
 
+/// The candidates that wait for their witnesses are in no table yet.
+#[test]
+fn a_large_value_in_the_block_that_waits_is_noticed() {
+    let (rule, method) = ("0.6".parse().unwrap(), Method::Sparse(Kernel::best()));
+    let mut past = values(&rule, method, 100_000).unwrap();
+    let mut solver = Solver::new(&rule, method, None, &past).unwrap();
+    go_on(&mut solver, &mut past, 1).unwrap();
+    let Engine::Sparse(streams) = &mut solver.engine else { panic!("the game has a space") };
+    streams.block[5] ^= 1 << 15;
+    let seen = go_on(&mut solver, &mut past, 10_000).and_then(|()| solver.check_memory(&past));
+    assert!(seen.is_err(), "{seen:?}");
+}
+
+/// Each part of an engine has its own copy of the rule.
+#[test]
+fn a_change_of_the_rule_is_noticed() {
+    for (game, count) in [("0.6", 100_000), ("0.146", 50_000)] {
+        let (rule, method) = (game.parse().unwrap(), Method::Sparse(Kernel::best()));
+        let past = values(&rule, method, count).unwrap();
+        let mut solver = Solver::new(&rule, method, None, &past).unwrap();
+        assert_eq!(matches!(solver.engine, Engine::Wide(_)), game == "0.146");
+        solver.check_memory(&past).unwrap();
+        solver.rule = "0.7".parse().unwrap();
+        let seen = solver.check_memory(&past);
+        assert!(matches!(seen, Err(Error::Flipped { .. })), "{game}: {seen:?}");
+    }
+}
+
 /// Without splits, the last values are the only data that later values depend on.
 #[test]
 fn bit_flip_in_the_values_of_the_definition_is_noticed() {

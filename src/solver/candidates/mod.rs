@@ -235,6 +235,11 @@ impl CandidateStream {
         Ok(())
     }
 
+    /// Whether the stream computes the values of this rule in this space.
+    pub(super) fn is_of(&self, rule: &Rule, space: SparseSpace) -> bool {
+        (&self.rule, self.space) == (rule, space)
+    }
+
     /// The space of the stream.
     pub(super) fn space(&self) -> SparseSpace {
         self.space
@@ -351,9 +356,8 @@ impl CandidateStream {
         1 << (BATCH * threads / self.lookups.list().len().max(1)).max(LANES).ilog2()
     }
 
-    /// Compares everything that later values depend on with its state at creation: the codes with the other copy, which
-    /// was computed independently, the values with `past`, and the rare positions, the lookups and the plan with their
-    /// checksums.
+    /// Compares the codes with the other copy, which was computed independently, the values with `past`, and the rare
+    /// positions, the lookups and the plan with their checksums.
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.

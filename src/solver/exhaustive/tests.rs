@@ -44,6 +44,27 @@ fn comparing_all_pairs_gives_the_values_of_the_definition() {
     }
 }
 
+/// The options may then be above all values.
+#[test]
+fn a_changed_bit_is_noticed_after_further_values_and_ends_no_process() {
+    let rule: Rule = "0.07".parse().unwrap();
+    let past = definition::values(&rule, 1000).unwrap();
+    let flips: [fn(&mut ExhaustiveSolver); 4] = [
+        |solver| solver.row.forwards[900] ^= 0x80,
+        |solver| *solver.row.backwards.iter_mut().nth_back(3).unwrap() ^= 0x80,
+        |solver| solver.values.items_mut()[999] ^= 1 << 15,
+        |solver| solver.mask = 0,
+    ];
+    for (i, flip) in flips.into_iter().enumerate() {
+        let mut solver = ExhaustiveSolver::new(Kernel::best(), &past).unwrap();
+        flip(&mut solver);
+        let mut values = past.clone();
+        let further = (0..5).try_for_each(|_| solver.next(&rule).map(|value| values.push(value)));
+        let seen = further.and_then(|()| solver.check_memory(&values));
+        assert!(matches!(seen, Err(Error::Flipped { .. })), "flip {i}: {seen:?}");
+    }
+}
+
 /// Only one pair gives the missing value. It lies beyond the pairs entered in the set and beyond the first task.
 #[test]
 fn a_single_decisive_pair_far_from_both_ends_is_found() {

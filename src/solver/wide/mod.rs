@@ -278,6 +278,11 @@ impl WideSolver {
         Ok(())
     }
 
+    /// Whether the solver computes the values of this rule.
+    pub(super) fn is_of(&self, rule: &Rule) -> bool {
+        &self.rule == rule && rule.splits().eq(self.lookups.iter().map(|lookups| lookups.split))
+    }
+
     /// Drops the values before `n`, which positions from the end on do not need.
     pub(super) fn drop_before(&mut self, n: u64) {
         self.values.drop_before(n);

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::kernel::{Kernel, WIDE_ROWS};
 use crate::solver::audit;
 use crate::solver::block::BlockLimits;
+use crate::solver::ends::Ends;
 use crate::solver::parallelism::Threads;
 use crate::solver::{self, Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
 use crate::support::Random;
@@ -188,6 +189,29 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
         }
         assert_eq!((values == expected, wide.values.start() == 0), (true, deep > 0), "{deep}");
     }
+}
+
+/// Nothing can be compared with a copy of a discarded value.
+#[test]
+fn memory_holds_no_value_that_is_discarded() {
+    let rule: Rule = ".106".parse().unwrap();
+    let expected = solver::values(&rule, Method::default(), 231_000).unwrap();
+    let (mask, position) = rule.known().unwrap().space.unwrap();
+    let space = SparseSpace::new(&rule, mask, position).unwrap();
+    let limits = |n: usize| BlockLimits { end: n as u64 + 500, longest: 1 << 12, threads: Threads::ONE };
+    let mut wide = wide_solver(&rule, space, &expected[..230_000]);
+    wide.marks.search_all_pairs = true;
+    let mut more = Vec::new();
+    wide.step(&&expected[..230_000], limits(230_000), &mut Work::default(), &mut more).unwrap();
+    assert!(wide.holds_all());
+
+    let end = 230_000 + more.len();
+    let past = Ends::of(expected[..1 << 16].to_vec(), 90_000, expected[90_000..end].to_vec());
+    wide.step(&past, limits(end), &mut Work::default(), &mut more).unwrap();
+    assert_eq!(wide.values.start(), 90_000);
+    assert_eq!(more, expected[230_000..][..more.len()]);
+    wide.drop_before(95_000);
+    assert_eq!(wide.values.start(), 95_000);
 }
 
 /// G(7 250 049) = 256 is rare under the mask 254, long after all other rare positions below. So memory does not hold

@@ -22,7 +22,9 @@ impl GroupSearch<'_> {
         let mut ends = [0; LANES];
         let mut below = [0; LANES];
         for (lane, (n, &value)) in (first..).zip(stream.recent.slice(first, first + lanes as u64)).enumerate() {
-            ends[lane] = usize::from(stream.rare_below[usize::from(n % 2 == 1)][usize::from(value)]);
+            // A value without a code, which only a changed bit in memory can give, has no targets.
+            let rare_below = stream.rare_below[usize::from(n % 2 == 1)].get(usize::from(value));
+            ends[lane] = rare_below.copied().map_or(0, usize::from);
             below[lane] = ends[lane].min(considered).to_le_bytes()[0];
         }
         kernel.marks_to_open(&mut planes, &below);

@@ -132,6 +132,11 @@ impl Witnesses {
         self.recent.end()
     }
 
+    /// Whether the stream searches the witnesses of this rule in this space.
+    pub(super) fn is_of(&self, rule: &Rule, space: SparseSpace) -> bool {
+        (&self.rule, self.space) == (rule, space) && rule.splits().eq(self.splits.iter().copied())
+    }
+
     /// The kernel that searches.
     pub(super) fn kernel(&self) -> Kernel {
         self.kernel
@@ -177,7 +182,7 @@ impl Witnesses {
         self.learning.clocks.truncate(end);
     }
 
-    /// Compares everything that later values depend on with its state at creation.
+    /// Compares the values with `past` and with their codes, and the tables with their checksums.
     ///
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.

@@ -21,6 +21,31 @@ fn a_witness_found_by_a_large_value_is_as_deep_as_its_smaller_part() {
     assert!(checked.depth >= 150_003, "a smaller part of 150003, and a depth of {}", checked.depth);
 }
 
+#[test]
+fn a_changed_split_is_noticed() {
+    let rule: Rule = "grundy".parse().unwrap();
+    let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
+    let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), Vec::new(), &vec![0u16; 100]).unwrap();
+    assert!(witnesses.is_of(&rule, space));
+    witnesses.splits[0].constant ^= 2;
+    assert!(!witnesses.is_of(&rule, space));
+}
+
+/// Nothing can be compared with a copy of a discarded value, but the last values are needed.
+#[test]
+fn values_that_are_about_to_be_discarded_are_dropped() {
+    let rule: Rule = "grundy".parse().unwrap();
+    let space = SparseSpace::new(&rule, 0x1fe, 0).unwrap();
+    let past = vec![0u16; 200_000];
+    let needed = 200_000 - LOOKBACK - rule.max_remove();
+    for (discarded, start) in [(needed - 7, needed - 7), (200_000, needed)] {
+        let mut witnesses = Witnesses::new(&rule, space, Kernel::best(), Vec::new(), &past[..100].to_vec()).unwrap();
+        witnesses.push(&past[100..]);
+        witnesses.drop_before(discarded);
+        assert_eq!(witnesses.recent.start(), start);
+    }
+}
+
 /// A bit flip can make the candidate too large. The exhaustive search for its targets then finds a smaller common
 /// value that is no option. This is a failed check, after which a run restarts from its last commit.
 #[test]

@@ -34,14 +34,12 @@ impl GroupSearch<'_> {
                 return Ok(checked);
             }
         }
-        if everything {
-            checked.missing = targets.iter().min().map(|&t| (n, t));
-            return Ok(checked);
-        }
         let all = Joined { past, recent: &stream.recent, end: n };
-        checked.depth = checked.depth.max(stream.search_large(n, &mut targets, &all)?);
+        if !everything {
+            checked.depth = checked.depth.max(stream.search_large(n, &mut targets, &all)?);
+        }
         if !targets.is_empty() {
-            checked.exhaustive_searches = 1;
+            checked.exhaustive_searches = u64::from(!everything);
             checked.depth = n / 2;
             checked.missing = stream.search_all_pairs(n, &all)?.map(|t| (n, t));
         }
