@@ -60,11 +60,22 @@ impl Ends {
         Ok(())
     }
 
+    /// Number of values that are neither in `head` nor among the last `keep`.
+    fn dead(&self, keep: u64) -> u64 {
+        (self.last.len() as u64).saturating_sub(keep)
+    }
+
+    /// Whether [`Ends::free`] would discard values.
+    pub(crate) fn is_due(&self, keep: u64) -> bool {
+        let dead = self.dead(keep);
+        dead > 0 && dead >= keep / 4
+    }
+
     /// Discards the values that are neither in `head` nor among the last `keep`, once they are a quarter of `keep`, so
     /// that moving the others down stays cheap.
     pub(crate) fn free(&mut self, keep: u64) {
-        let dead = (self.last.len() as u64).saturating_sub(keep);
-        if dead > 0 && dead >= keep / 4 {
+        if self.is_due(keep) {
+            let dead = self.dead(keep);
             self.last.drain(..index(dead));
             self.start += dead;
             // Returns the memory of a sequence that was retained whole until now.

@@ -509,7 +509,7 @@ impl Solver {
 /// Computes G(0), …, G(count - 1) in memory, two bytes per value.
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`] at the first value above 65535, and [`Error::Memory`] when the values do not fit in memory.
+/// Those of [`extend`].
 pub fn values(rule: &Rule, method: Method, count: usize) -> Result<Vec<u16>> {
     extend(rule, method, Vec::new(), count, |_| true)
 }
@@ -518,7 +518,8 @@ pub fn values(rule: &Rule, method: Method, count: usize) -> Result<Vec<u16>> {
 /// values so far, and stops the computation by returning false.
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`] at the first value above 65535, and [`Error::Memory`] when the values do not fit in memory.
+/// [`Error::ValueTooLarge`] at the first value above 65535, [`Error::Memory`] when the values do not fit in memory, and
+/// [`Error::Flipped`], [`Error::Differs`] or [`Error::OptionsDiffer`] when a check fails.
 pub fn extend(
     rule: &Rule,
     method: Method,
@@ -528,6 +529,7 @@ pub fn extend(
 ) -> Result<Vec<u16>> {
     let mut solver = Solver::new(rule, method, None, &values)?;
     solver.extend_to(&mut values, count as u64, go_on)?;
+    solver.check_memory(&values)?;
     Ok(values)
 }
 

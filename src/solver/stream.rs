@@ -8,11 +8,15 @@
 //! before it discards any. Therefore all restarts together compute less than GROWTH / (GROWTH - 1) times as many values
 //! as the stream has.
 //!
+//! Before the stream discards values, before it computes the game again, and at the end, it checks the memory of the
+//! solver. The values that it computes again must have the digest of those that it has handed out.
+//!
 //! Invariant: the solver proves every value from values that are retained. Each value is handed out once, in order.
 
 use super::ends::{Ends, LOOKBACKS};
 use super::{Method, Solver};
 use crate::error::{Error, Result};
+use crate::table::digest::{Digest, DigestChain};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -74,6 +78,10 @@ pub struct ValueStream {
     fresh: Vec<u16>,
     /// Number of values handed out.
     handed_out: u64,
+    /// The digest of the values computed since G(0).
+    computed: DigestChain,
+    /// The number of values, and their digest, before the stream began again at G(0); `None` from this number on.
+    before: Option<(u64, Digest)>,
     /// The error that ended the solver, to be acted on after the values before it are handed out.
     error: Option<Error>,
     /// Whether an error was returned.
@@ -104,6 +112,8 @@ impl ValueStream {
             whole: if has_splits { whole } else { 0 },
             fresh: Vec::new(),
             handed_out: 0,
+            computed: DigestChain::new(),
+            before: None,
             error: None,
             failed: false,
         })
@@ -114,8 +124,9 @@ impl ValueStream {
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Memory`] if the retained values do not fit in memory,
-    /// and [`Error::Differs`] or [`Error::OptionsDiffer`] if a check of the solver fails. The values handed out before
-    /// the error are proved.
+    /// and [`Error::Flipped`], [`Error::Differs`] or [`Error::OptionsDiffer`] if a check of the solver fails. The values
+    /// handed out before the error are proved, but after a failed check they may be wrong, like all that the process
+    /// has in memory.
     pub fn next_chunk(&mut self) -> Result<Option<(u64, &[u16])>> {
         while self.handed_out < self.to && !self.failed {
             if let Err(error) = self.advance() {
@@ -136,19 +147,43 @@ impl ValueStream {
 
     /// Computes one batch. An error of the solver is kept for the next call, because the values before it are proved.
     fn advance(&mut self) -> Result<()> {
-        match self.error.take() {
-            None => {}
-            Some(Error::Discarded { .. }) => self.restart()?,
-            Some(error) => return Err(error),
+        if let Some(error) = self.error.take() {
+            // A changed bit may be the cause.
+            self.solver.check_memory(&self.past)?;
+            match error {
+                Error::Discarded { .. } => self.restart()?,
+                error => return Err(error),
+            }
         }
         self.fresh.clear();
         self.error = self.solver.advance(&self.past, self.to, &mut self.fresh).err();
+        self.digest()?;
         self.past.push(&self.fresh)?;
-        if self.past.len() >= self.whole
-            && let Some(needed) = self.needed()
-        {
+        let needed = self.needed().filter(|&needed| self.past.len() >= self.whole && self.past.is_due(needed));
+        if needed.is_some() || self.past.len() >= self.to {
+            self.solver.check_memory(&self.past)?;
+        }
+        if let Some(needed) = needed {
+            self.solver.prepare_discard(self.past.len() - needed);
             self.past.free(needed);
         }
+        Ok(())
+    }
+
+    /// Digests the values of the last batch, and compares those that were computed before.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] if they differ.
+    fn digest(&mut self) -> Result<()> {
+        let from = self.computed.count();
+        let known = self.before.map_or(0, |(count, _)| index(count - from).min(self.fresh.len()));
+        self.computed.update_in_parallel(&self.fresh[..known]);
+        if let Some((count, digest)) = self.before.take_if(|(count, _)| *count == self.computed.count())
+            && digest != self.computed.digest()
+        {
+            return Err(Error::Flipped { what: "a value computed again", from: 0, to: count });
+        }
+        self.computed.update_in_parallel(&self.fresh[known..]);
         Ok(())
     }
 
@@ -162,6 +197,8 @@ impl ValueStream {
 
     /// Begins again at G(0), and retains more values than before.
     fn restart(&mut self) -> Result<()> {
+        let computed = std::mem::take(&mut self.computed);
+        self.before = self.before.or(Some((computed.count(), computed.digest())));
         self.whole = self.past.len().saturating_mul(GROWTH);
         self.past = Ends::new(self.whole);
         self.solver = Solver::new(&self.rule, self.method, None, &self.past)?;

@@ -39,6 +39,26 @@ fn deep_witness_search_restarts_the_stream_and_changes_no_value() {
     assert!(restarts >= 1 && most > 0, "the second time some are discarded again");
 }
 
+/// At the latest at the end, or when the stream has computed the values handed out a second time.
+#[test]
+fn a_bit_flip_ends_the_stream() {
+    let rule: Rule = "0.6".parse().unwrap();
+    let harms: [fn(&mut ValueStream); 2] =
+        [|stream| stream.solver.flip(), |stream| stream.before = Some((150_000, Digest([1; 32])))];
+    for harm in harms {
+        let mut stream = ValueStream::retaining(&rule, Method::default(), 400_000, 1 << 16).unwrap();
+        while stream.next_chunk().unwrap().is_some_and(|(from, values)| from + (values.len() as u64) < 100_000) {}
+        harm(&mut stream);
+        let error = loop {
+            match stream.next_chunk() {
+                Ok(chunk) => assert!(chunk.is_some(), "the stream ended"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Flipped { .. }), "{error}");
+    }
+}
+
 #[test]
 fn game_with_a_window_retains_only_that() {
     for game in ["grundy", "kayles", ".106", "remove-a-square", ".16"] {
