@@ -135,6 +135,7 @@ fn start(context: &mut Context, mut journal: Journal, rule: &Rule, first: FirstV
         pending,
         computed_digest,
         largest,
+        largest_before: RecordStats::default(),
         spot_checks: SpotChecks::new(0, 0, None),
         memory_checks: 0,
         checks_before: Checks::default(),

@@ -29,7 +29,10 @@ pub(super) struct OpenRun {
     pub(super) pending: Vec<u16>,
     /// Digest of all values, updated when each was computed.
     pub(super) computed_digest: DigestChain,
+    /// The largest value so far, and its position.
     pub(super) largest: RecordStats,
+    /// The same without the values of `pending`.
+    pub(super) largest_before: RecordStats,
     pub(super) spot_checks: SpotChecks,
     pub(super) memory_checks: u64,
     /// `checks` of the record that this process started from.
@@ -119,12 +122,17 @@ impl OpenRun {
         }
     }
 
-    /// Compares the memory of the solver and computes due spot checks, so that a commit contains no value that was
-    /// computed from changed memory.
+    /// Compares the memory of the solver and the largest value, and computes due spot checks, so that a commit contains
+    /// no value that was computed from changed memory.
     pub(super) fn check(&mut self) -> Result<()> {
         let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
         let past = Appended { first: &given, more: &self.pending };
         self.solver.check_memory(&past)?;
+        let mut largest = self.largest_before;
+        largest.see_largest(given.len(), &self.pending);
+        if largest != self.largest {
+            return Err(Error::Flipped { what: "the largest value", from: 0, to: past.len() });
+        }
         self.memory_checks += 1;
         // Without a space every position counts as rare.
         let has_space = self.solver.space() != SparseSpace::NONE;
@@ -206,6 +214,7 @@ impl OpenRun {
         ] {
             checks.add(check, number);
         }
+        self.largest_before = self.largest;
         let batch = Batch {
             values: Arc::new(std::mem::replace(&mut self.pending, self.writer.take_spare())),
             computed_digest: self.computed_digest.digest(),

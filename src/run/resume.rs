@@ -461,6 +461,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             pending: Vec::new(),
             computed_digest,
             largest: verified.counted,
+            largest_before: verified.counted,
             spot_checks: SpotChecks::new(last.count, verified.counted.last_rare, last.suspect),
             memory_checks: 0,
             checks_before,

@@ -143,6 +143,24 @@ fn bit_flip_in_the_output_buffer_is_never_committed() {
     tally.end(rounds, "all noticed before the commit");
 }
 
+/// A record with a wrong largest value would be refused from then on.
+#[test]
+fn a_bit_flip_in_the_largest_value_is_noticed() {
+    let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
+    let (policy, dir) = (RunPolicy::default(), Dir::on(Arc::new(Memory::new()), Path::new("run")));
+    Run::on(Some(&rule), &dir).options(options(2000)).policy(policy).run_in_pool().unwrap();
+    let attempt = Attempt { policy, seed: 7, failures: 0 };
+    let flips: [fn(&mut OpenRun); 3] =
+        [|run| run.largest.max_at ^= 32, |run| run.largest.max_value ^= 64, |run| run.largest_before.max_at ^= 1];
+    for flip in flips {
+        let (options, observer) = (&options(5000), &mut Notes::default());
+        let mut context = Context { dir: &dir, options, attempt, observer, stop: &stop };
+        let Prepared::Ready(mut run) = prepare(Some(&rule), &mut context).unwrap() else { panic!("there is more") };
+        flip(&mut run);
+        assert!(matches!(run.check(), Err(Error::Flipped { .. })));
+    }
+}
+
 /// Commits 2500 values of 0.07, of which G(2250) is wrong, as a mistake of the program would leave them. `values` are
 /// the correct values.
 fn commit_wrong_value(dir: &Dir, values: &[u16], policy: RunPolicy) {
