@@ -325,22 +325,50 @@ fn stopped(rule: &Rule, what: &str, args: &Args) {
     complain!("stopped; to resume: {}", args.command());
 }
 
-/// Notes the period of the game if it is known and the finding is not: the search ended before the values that prove
-/// it, or a value is wrong.
-fn note_known(rule: &Rule, finding: &Finding) {
-    let Some(Sourced { fact: PeriodFact::Periodic { period, preperiod }, .. }) = catalogue::known(rule).period else {
-        return;
-    };
-    let is_it = |repeat: &Repeat| repeat.period == period && (!repeat.exact || repeat.preperiod == preperiod);
-    if finding.repeat.as_ref().is_some_and(is_it) {
-        return;
+/// What is known of a period beside a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// Nothing, or what was found.
+    Agrees,
+    /// Another period than the repetition found, if any, which is not proved: the search ended too early.
+    Differs { period: u64, preperiod: u64 },
+    /// Another period than the one proved: a value is wrong, or what is known.
+    Contradicts { period: u64, preperiod: u64 },
+}
+
+impl Known {
+    fn beside(rule: &Rule, finding: &Finding) -> Known {
+        let Some(Sourced { fact: PeriodFact::Periodic { period, preperiod }, .. }) = catalogue::known(rule).period
+        else {
+            return Known::Agrees;
+        };
+        let is_it = |repeat: &Repeat| repeat.period == period && (!repeat.exact || repeat.preperiod == preperiod);
+        match &finding.repeat {
+            Some(repeat) if is_it(repeat) => Known::Agrees,
+            Some(repeat) if repeat.proof.is_some() => Known::Contradicts { period, preperiod },
+            _ => Known::Differs { period, preperiod },
+        }
     }
-    let advice =
-        if finding.repeat.is_none() { "" } else { "; check the values with 'grundy verify --level recompute'" };
-    let (period, preperiod, name) = (HumanCount(period), HumanCount(preperiod), quoted(rule.name()));
-    note(&format!(
-        "the period of {rule} is known to be {period}, from n = {preperiod} on ('grundy info {name}'){advice}"
-    ));
+
+    /// Tells the user. Returns whether the proof may be wrong.
+    fn report(self, rule: &Rule) -> bool {
+        let (Known::Differs { period, preperiod } | Known::Contradicts { period, preperiod }) = self else {
+            return false;
+        };
+        let (period, preperiod, name) = (HumanCount(period), HumanCount(preperiod), quoted(rule.name()));
+        let known =
+            format!("the period of {rule} is known to be {period}, from n = {preperiod} on ('grundy info {name}')");
+        let contradicts = matches!(self, Known::Contradicts { .. });
+        if contradicts {
+            complain!(
+                "grundy: warning: {known}: a computed value is wrong, or what is known; no certificate is written. \
+                 Repeat the search, if possible on another machine, and report the game if it finds the same"
+            );
+        } else {
+            note(&known);
+        }
+        contradicts
+    }
 }
 
 /// Prints the finding and writes the certificate; after a signal, prints the command that resumes the search.
@@ -360,7 +388,7 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
         })
     };
     if ending == Ending::Done {
-        note_known(subject.rule, finding);
+        let contradicts = Known::beside(subject.rule, finding).report(subject.rule);
         let printed = printed.and_then(|()| {
             if !args.values {
                 return Ok(());
@@ -370,6 +398,9 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
         });
         // Each output is written whether or not the others could be.
         let written = write_exceptions(subject, finding, count, args);
+        if contradicts {
+            return written.and(printed).map(|()| ExitCode::from(3));
+        }
         certify(subject, finding, args)?;
         return written.and(printed).map(|()| ExitCode::SUCCESS);
     }
@@ -458,6 +489,24 @@ mod tests {
     struct Line {
         #[command(flatten)]
         args: Args,
+    }
+
+    #[test]
+    fn a_proof_that_contradicts_the_known_period_is_reported() {
+        let rule: Rule = "kayles".parse().unwrap();
+        let mut search = MemorySearch::new(&rule, Method::default());
+        search.look(100, |_| true).unwrap();
+        let mut finding = search.finding().unwrap().clone();
+        assert!(finding.repeat.as_ref().is_none_or(|repeat| repeat.proof.is_none()));
+        let known = Known::Differs { period: 12, preperiod: 71 };
+        assert_eq!((Known::beside(&rule, &finding), known.report(&rule)), (known, false));
+
+        search.until_proved(5000, |_| true).unwrap();
+        finding = search.finding().unwrap().clone();
+        assert_eq!(Known::beside(&rule, &finding), Known::Agrees);
+        finding.repeat.as_mut().unwrap().preperiod += 1;
+        let known = Known::Contradicts { period: 12, preperiod: 71 };
+        assert_eq!((Known::beside(&rule, &finding), known.report(&rule)), (known, true));
     }
 
     #[test]
