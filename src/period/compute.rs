@@ -36,7 +36,8 @@ const FIRST_LOOK_ON_DISK: u64 = 1 << 20;
 const QUIET_REHASH: Duration = Duration::from_secs(2);
 
 /// Note before all values are computed again.
-const ALL_AGAIN: &str = "computing all values again as two copies side by side, because the freed values are needed";
+const ALL_AGAIN: &str =
+    "the exact preperiod depends on freed values: computing the sequence twice again, one period apart";
 
 /// The stage in which a search of a run directory was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,10 +108,16 @@ impl Observer for Watching<'_> {
         self.forget(rule);
         // The run has just re-hashed these values, so the watch may read them. It starts from the saved state, not
         // from what it saw before a failed check.
-        let view = RunReader::open(self.dir).ok();
+        let view = RunReader::open(self.dir).map_err(|error| {
+            self.warn(&format!("no waypoints are saved, and the watch for the period begins again: {error}"));
+        });
+        let view = view.ok();
         let waypoints = view.as_ref().filter(|view| view.contents.last.keep.is_some());
         self.recorder = waypoints.map(|view| Recorder::new(Waypoints::of(self.dir, &view.contents.last.run), STRIDE));
-        let resumed = view.and_then(|view| Watch::resume(rule, self.dir, &view).ok());
+        let resumed = view.map(|view| Watch::resume(rule, self.dir, &view)).transpose().unwrap_or_else(|error| {
+            self.warn(&format!("the watch for the period begins again: {error}"));
+            None
+        });
         if let Some(resumed) = resumed.filter(|_| from > 0) {
             self.watch = resumed;
         }
@@ -318,14 +325,16 @@ impl RunSearch<'_> {
         let subject =
             Subject { rule: self.rule, method: self.options.method, space: view.space(), values: view, freed: &freed };
         let mut finding = subject.find()?;
-        let watch = &mut watching.watch;
-        if stopped || watch.found.is_some() {
-            watch.write_down(self.dir, view)?;
+        // What the watch has found counts whether or not it can be saved.
+        if (stopped || watching.watch.found.is_some())
+            && let Err(error) = watching.watch.write_down(self.dir, view)
+        {
+            watching.warn(&format!("a later process will watch for the period from the beginning again: {error}"));
         }
         if finding.status() != Status::Proved {
             // The watch sees values before they are committed.
             let is_committed = |found: &Repeat| found.proof.as_ref().is_some_and(|proof| proof.length <= view.len());
-            finding.repeat = watch.found.take().filter(is_committed).or(finding.repeat);
+            finding.repeat = watching.watch.found.take().filter(is_committed).or(finding.repeat);
         }
         Ok(finding)
     }

@@ -53,7 +53,7 @@ impl OffsetCopy {
         Ok(from)
     }
 
-    /// Compares the memory of the solver with its state at creation.
+    /// Checks the memory of the solver ([`Solver::check_memory`]).
     pub(super) fn check_memory(&self) -> Result<()> {
         self.solver.check_memory(&self.values)
     }

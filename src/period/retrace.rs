@@ -6,7 +6,7 @@
 //! digest that the journal states ([`SegmentCheck`]). Waypoints lie at segment boundaries
 //! ([`STRIDE`](super::waypoints::STRIDE) is a multiple of [`SEGMENT`](crate::table::digest::SEGMENT)), so each segment
 //! whose digests at both ends are known is checked. Where the computation passes another waypoint, the values
-//! must be those of that waypoint. The memory of the solver is compared with its state at creation.
+//! must be those of that waypoint. The memory of the solver is checked as well.
 
 use super::offset_copy::OffsetCopy;
 use super::segment_check::SegmentCheck;

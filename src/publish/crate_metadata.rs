@@ -38,7 +38,7 @@ pub fn ro_crate(manifest: &Manifest, files: &[FileEntry], publication: &Publicat
         "@type": "Dataset",
         "name": format!("Nim-values of {game}, {count} values"),
         "description": format!("Exact nim-values G(0), ..., G({}) of the heap game {game}. Digest of all values: \
-            {digest}. manifest.json states the digest after every {} values.", count - 1, manifest.segment),
+            {digest}. manifest.json states the digest after every {} values.", count.saturating_sub(1), manifest.segment),
         "datePublished": publication.date,
         "license": reference(publication.licence),
         "hasPart": files.iter().map(|file| reference(&file.name)).collect::<Vec<Value>>(),

@@ -88,10 +88,11 @@ pub(super) fn check_room(
     let needed = values.saturating_add(RESERVE);
     if needed > available {
         let room = available.saturating_sub(RESERVE) / width.bytes();
-        let keep = (held + room)
+        let keep = held
+            .saturating_add(room)
             .checked_sub(RETAINED_HEAD + RETENTION_SLACK)
             .filter(|&keep| keep >= lookback.max(RETAINED_HEAD) && available >= RESERVE);
-        let fits = (room > 0 || count == 0).then_some(count + room);
+        let fits = (room > 0 || count == 0).then_some(count.saturating_add(room));
         return Err(Error::NoRoom { path: dir.path().into(), needed, available, fits, keep });
     }
     Ok(Room { needed: Some(values), free: Some(available) })

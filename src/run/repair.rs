@@ -88,7 +88,8 @@ impl Damaged<'_> {
         }
         table.restore(&stored, (altered_values, altered_escapes))?;
         context.observer.warn(&format!(
-            "{what} of {from}..{to} were altered; they were recomputed and restored, and now agree with the journal"
+            "{}: the {what} of {from}..{to} did not agree with the journal; they were recomputed and restored",
+            context.dir.path().display()
         ));
         Ok(true)
     }

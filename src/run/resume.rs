@@ -117,8 +117,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
     fn note_lost_head(&mut self) {
         let path = self.context.dir.path().display();
         let note = format!(
-            "{path}: all values stay on the disk, because the record of the first 2^26 values was lost, without which \
-             none can be freed"
+            "{path}: --keep frees no values: the journal record at {RETAINED_HEAD} values was lost, and without its digest \
+             no value can be freed"
         );
         self.context.observer.warn(&note);
     }
@@ -299,7 +299,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
     /// Truncates a journal that is not damaged to its good records.
     fn drop_torn_tail(&mut self) -> Result<()> {
         if let Some(offset) = self.contents.torn {
-            let note = format!("the last record of the journal (byte {offset}) broke off and is dropped");
+            let note = format!("the journal ends with an incomplete record at byte {offset}; it is dropped");
             self.context.observer.note(&note);
         }
         self.journal.end_at_good_records().map(drop)
@@ -526,7 +526,7 @@ fn make_missing_files(
         if needed && lost {
             Table::make_empty(dir, width, name)?;
             let what = if length.is_none() { "is missing" } else { "ends within its header" };
-            observer.warn(&format!("{} {what}, and is made again without entries", dir.join(name).display()));
+            observer.warn(&format!("{} {what}; it is created again without entries", dir.join(name).display()));
         }
     }
     Ok(())

@@ -32,7 +32,7 @@ use std::time::Duration;
 /// Number of values in the block after a new rare position.
 const SMALLEST_BLOCK: usize = 64;
 
-/// Time after which a thread looks again whether the search for witnesses is prepared, when the candidates are
+/// Time that a thread sleeps between two tests of whether the search for witnesses is prepared, when the candidates are
 /// complete.
 const PREPARATION_POLL: Duration = Duration::from_micros(20);
 

@@ -2,9 +2,9 @@
 //!
 //! The order never changes a result. It only changes how many codes stay open after the first lookups are marked. The
 //! module learns it greedily on a sample of the last values: each next lookup is the one that hits most of the codes
-//! that matter and are not hit yet. A hit code keeps 3/8 of its weight, so that a code hit once may be hit again at
-//! another n. Both streams use such an order: the candidates for the lookups of rare parts, the witnesses for those of
-//! common parts.
+//! that matter and are not hit yet. A code that is hit keeps 3/8 of its weight: at another n the same lookup will not
+//! hit the code that matters there, so a second hit is still worth something. Both streams use such an order: the
+//! candidates for the lookups of rare parts, the witnesses for those of common parts.
 //!
 //! A choice lowers the gains of the lookups that hit the same codes at the same positions ([`gains`]). An order stays
 //! good while the sequence grows by a small factor, and degrades over hundreds of millions of values. So

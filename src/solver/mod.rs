@@ -113,8 +113,8 @@ pub struct Work {
     pub audited: u64,
     /// Number of new largest values proved by comparing all pairs of parts.
     pub proved_maxima: u64,
-    /// The largest smaller part of any witness since [`Solver::take_depth`], not counting pairs of two rare parts; 0
-    /// where no witness was searched.
+    /// An upper bound of the smaller parts of all witnesses since [`Solver::take_depth`], in which pairs of two rare
+    /// parts may be left out; 0 where no witness was searched.
     pub depth: u64,
 }
 

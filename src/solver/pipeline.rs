@@ -3,8 +3,8 @@
 //! ```text
 //! lanes that end at most this many positions after the known values:
 //!        64   producer     late and near lookups: the candidates, in order
-//!       256   any thread   middle lookups (FarLanes::revise), the next slot first
-//! least_far   any thread   far lookups (FarLanes::evaluate), several slots at a time
+//!       256   any thread   middle lookups (FarLanes::revise), from the slot after the one the producer takes next
+//! least_far   any thread   far lookups (FarLanes::evaluate), one slot at a time
 //! ```
 //!
 //! The candidates are a serial chain, so the thread that computes them (the *producer*) must do nothing that another

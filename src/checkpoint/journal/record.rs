@@ -20,7 +20,7 @@ pub enum Event {
     Open,
     /// Values were added, values were discarded, or `keep` changed.
     Commit,
-    /// The run returned to an earlier count.
+    /// The run returned to an equal or smaller count: to an earlier commit, or after damage of the journal.
     Rollback,
     /// Values that had been altered on the disk were recomputed, found to agree with the journal, and restored.
     Repair,

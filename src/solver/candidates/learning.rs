@@ -16,8 +16,9 @@ const CONSIDERED_VALUES: usize = 1 << 13;
 /// Maximum number of lookups that are chosen one by one. No benchmark measures it.
 const MOST_CHOSEN: usize = 1 << 11;
 
-/// Factor of the price of an answer above the codes considered, where threads share the far lookups: where a late or
-/// near lookup hits the last considered code, only the producer can resolve it, one byte per marked lookup.
+/// Factor of the price of an answer above the codes considered, where threads share the far lookups. Where a late or
+/// near lookup hits the only considered candidate that is left in a lane, only the producer can resolve the lane, one
+/// byte per marked lookup.
 const BEYOND_WEIGHT: u64 = 8;
 
 /// Divisor of the number of threads that gives the weight of the producer's time.

@@ -181,7 +181,8 @@ impl CandidateStream {
         self.rare_positions.list()
     }
 
-    /// The largest distance to a value that a lookup reads, from the end or from a position of a sample.
+    /// Number of last codes to keep: every lookup can then be read at the end, and at each of the last
+    /// [`lookup_order::SPAN`] positions, from which samples are drawn.
     pub(super) fn reach(&self) -> u64 {
         self.lookback().codes
     }

@@ -4,9 +4,10 @@
 //! weights of the codes that it hits fall, and the lists name the gains that fall with them. So all gains are always up
 //! to date, and a choice costs a pass over some lists, instead of a sum over the sample for many lookups.
 //!
-//! Gains only fall, so the largest gain that a chunk of lookups ever had bounds its gains. The chunk with the largest
-//! bound has the largest gain if its largest gain is still the bound; otherwise its bound falls, and the next chunk is
-//! tried.
+//! Gains only fall, so the largest gain that a chunk of lookups ever had is an upper bound of its gains. A choice takes
+//! the chunk with the largest bound and computes its largest gain. If that equals the bound, it is the largest gain of
+//! all; otherwise it becomes the bound of the chunk, and the choice goes on with the chunk that has the largest bound
+//! now.
 
 use crate::kernel::MOST_CODES;
 use std::cmp::Reverse;

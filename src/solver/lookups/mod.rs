@@ -5,9 +5,9 @@
 //! r). So r and the split make one [`Lookup`]: offset s + r, value c ^ G(r).
 //!
 //! A lookup is **irregular** at n when the other part n - s - r does not exist, is rare itself (a pair of rare parts
-//! gives a rare value, which the code cannot express), or is too near to r for the difference rule. From n = 2 r + s +
-//! max(d, 1) on, with the last rare position r, the greatest s of all moves and the greatest d of all splits, every
-//! lookup is regular.
+//! gives a rare value, which the code cannot express), or is too near to r for the difference rule. Let R be the last
+//! rare position, S the greatest removal of all moves and D the greatest difference of all splits: from n = 2 R + S +
+//! max(D, 1) on, every lookup is regular.
 //!
 //! [`plan`] sorts the lookups of a range of positions into jobs of the kernel. [`far_lanes`] is what the far ones
 //! leave.

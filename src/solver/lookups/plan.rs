@@ -124,7 +124,7 @@ pub(in crate::solver) struct LookupPlan {
 }
 
 impl LookupPlan {
-    /// An empty plan, valid for no block.
+    /// An empty plan, valid for no position.
     pub(in crate::solver) fn none() -> LookupPlan {
         LookupPlan {
             from: 0,
@@ -306,7 +306,7 @@ impl Planner<'_> {
             }
             let irregular_at = self.rare_positions.next_irregular(lookup, start);
             plan.until = plan.until.min(irregular_at.max(end));
-            // Even the last n of the block is too small for the lookup.
+            // Even the last n of the range is too small for the lookup.
             if lookup.offset >= end {
                 continue;
             }

@@ -2,8 +2,8 @@
 //!
 //! The options of the splits of one [`SplitGroup`] are the XORs of the pairs of parts with the same sums, up to the
 //! constant that the splits share. So each pair is compared once, with the open values of all positions and splits to
-//! which its sum belongs. The tiles of pairs that close the most open values
-//! are compared first ([`super::tile_order`]).
+//! which its sum belongs. The tiles of pairs that close the most open values are compared first
+//! ([`super::tile_order`]).
 
 use super::WideSolver;
 use super::reader::{LONGEST_SLICE, Reader};

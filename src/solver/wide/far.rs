@@ -44,7 +44,7 @@ impl FarLane {
 pub(super) struct FarRun {
     /// One for each position.
     pub(super) lanes: Vec<FarLane>,
-    /// Middle options whose parts are all before this position are removed from `candidates`, `open` and `later`;
+    /// Middle options both of whose parts are before this position are removed from `candidates`, `open` and `later`;
     /// `further` still contains them.
     pub(super) known: u64,
 }
@@ -222,8 +222,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The first lane with a candidate that is an option of a far lookup, marked or not. There is none, unless a lookup
-    /// was left out of the comparison although no mark was entered for it. `None` where all pairs are compared.
+    /// The first lane with a candidate that is an option of a far lookup, marked or not. It exists only after a fault,
+    /// which left a lookup out of the marks and of the comparison. `None` where all pairs are compared.
     pub(super) fn lane_with_option(&self, kernel: Kernel, run: Run<'_>, lanes: &[FarLane]) -> Option<usize> {
         if self.solver.marks.all_pairs {
             return None;

@@ -6,8 +6,8 @@
 //! removes the other middle options.
 //!
 //! Invariant: every common value up to the last candidate that a lane ever had is a candidate, a far option, or a
-//! middle option whose parts are all before [`FarRun::known`]. The same holds for every such rare value, but an open
-//! one is in [`FarLane::open`] or [`FarLane::later`] instead of the candidates.
+//! middle option both of whose parts are before [`FarRun::known`]. The same holds for every such rare value, but the
+//! candidates are all common: an open rare value is in [`FarLane::open`] or [`FarLane::later`].
 
 use super::candidates::Search;
 use super::far::{FarLane, FarRun, FurtherValues, hits, without_constant};

@@ -201,9 +201,9 @@ impl<'a> Step<'a> {
         first.saturating_sub(self.lead).max(self.positions.start)
     }
 
-    /// Searches all pairs with all threads of the pool, or alone as long as a thread of the step has not begun.
-    /// Otherwise, while the search waits for its tasks, rayon may start on this thread a task of the step that has not
-    /// begun. That task returns only when the step ends, and the step waits for the search.
+    /// Searches all pairs, with all threads of the pool only if every task of this step is running. While the search
+    /// waits for its own tasks, rayon could start on this thread a task of the step that is still queued. That task
+    /// returns only when the step ends, and the step waits for the search: a deadlock.
     pub(super) fn search<R>(&self, search: impl FnOnce(bool) -> R) -> R {
         let others = self.threads.count() - 1;
         let alone = others == 0 || self.begun.load(Ordering::SeqCst) < others;

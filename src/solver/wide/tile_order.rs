@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Minimum number of positions after which an order is learnt again.
 const LEARN_AGAIN_AFTER: u64 = if cfg!(test) { 128 } else { 1 << 12 };
 
-/// An order is also kept for at least n divided by this number of positions.
-const LEARNT_PER_DOUBLING: u64 = 256;
+/// Divisor of n that gives another minimum number of positions after which an order is learnt again.
+const LEARN_AGAIN_DIVISOR: u64 = 256;
 
 /// Maximum number of tiles that are ranked. The others are expected to close few values.
 const MOST_RANKED: u32 = 256;
@@ -102,7 +102,7 @@ impl TileOrders {
         let learnt = all.entry(place).or_default();
         let is_due = n >= learnt.until;
         if is_due {
-            learnt.until = n + LEARN_AGAIN_AFTER.max(n / LEARNT_PER_DOUBLING);
+            learnt.until = n + LEARN_AGAIN_AFTER.max(n / LEARN_AGAIN_DIVISOR);
         }
         (!is_due).then(|| Arc::clone(&learnt.ranks))
     }

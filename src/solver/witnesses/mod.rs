@@ -147,8 +147,8 @@ impl Witnesses {
         self.recent.get(n)
     }
 
-    /// Number of last codes that the witness search reads for a position, for its group and for the positions of a
-    /// sample.
+    /// Number of last codes to keep: marked parts up to [`DEPTH`] can then be read at every position of a group and of
+    /// a sample.
     pub(super) fn lookback(&self) -> u64 {
         DEPTH + lookup_order::SPAN + self.rule.max_remove() + GROUP_VALUES
     }
