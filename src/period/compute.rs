@@ -108,10 +108,16 @@ impl Observer for Watching<'_> {
         self.forget(rule);
         // The run has just re-hashed these values, so the watch may read them. It starts from the saved state, not
         // from what it saw before a failed check.
-        let view = RunReader::open(self.dir).map_err(|error| {
-            self.warn(&format!("no waypoints are saved, and the watch for the period begins again: {error}"));
-        });
-        let view = view.ok();
+        let view = match RunReader::open(self.dir) {
+            Ok(view) => Some(view),
+            Err(error) => {
+                // A new run has no record yet.
+                if from > 0 {
+                    self.warn(&format!("no waypoints are saved, and the watch for the period begins again: {error}"));
+                }
+                None
+            }
+        };
         let waypoints = view.as_ref().filter(|view| view.contents.last.keep.is_some());
         self.recorder = waypoints.map(|view| Recorder::new(Waypoints::of(self.dir, &view.contents.last.run), STRIDE));
         let resumed = view.map(|view| Watch::resume(rule, self.dir, &view)).transpose().unwrap_or_else(|error| {

@@ -117,8 +117,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
     fn note_lost_head(&mut self) {
         let path = self.context.dir.path().display();
         let note = format!(
-            "{path}: --keep frees no values: the journal record at {RETAINED_HEAD} values was lost, and without its digest \
-             no value can be freed"
+            "{path}: no values are freed: the journal record at {RETAINED_HEAD} values was lost, and without its digest \
+             none can be"
         );
         self.context.observer.warn(&note);
     }

@@ -435,8 +435,8 @@ mod tests {
     use crate::theory::sparse_space::SparseSpace;
     use std::sync::mpsc::RecvTimeoutError;
 
-    /// At a rare position that comes late the streams read codes again. A bit flip before it may have made values wrong,
-    /// and the position rare.
+    /// At a rare position that comes late the streams read codes again. A bit flip before it may have made values
+    /// wrong, and the position rare.
     #[test]
     fn a_bit_flip_before_a_late_rare_position_is_noticed() {
         let (rule, method) = ("0.6".parse().unwrap(), Method::Sparse(Kernel::best()));

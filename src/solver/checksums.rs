@@ -87,9 +87,48 @@ impl EntrySum {
     }
 }
 
+/// The checksum of the first values of a sequence: the sum of G(n) m(n) modulo 2^64, where m(n) is an odd number. So a
+/// change of one value changes it, and a change of many values almost certainly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SequenceSum {
+    sum: u64,
+    count: u64,
+}
+
+impl SequenceSum {
+    /// Number of values added.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds the next values.
+    pub(super) fn add(&mut self, values: &[u16]) {
+        /// 2^64 divided by the golden ratio.
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        for &value in values {
+            self.sum = self.sum.wrapping_add((self.count.wrapping_mul(STEP) | 1).wrapping_mul(u64::from(value)));
+            self.count += 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sum_of_a_sequence_depends_on_each_value_and_on_no_division() {
+        let sum = |pieces: &[&[u16]]| {
+            let mut sum = SequenceSum::default();
+            pieces.iter().for_each(|piece| sum.add(piece));
+            sum
+        };
+        let whole = sum(&[&[1, 2, 3, 2, 0]]);
+        assert_eq!((whole, whole.count()), (sum(&[&[1], &[2, 3], &[], &[2, 0]]), 5));
+        let others: [&[u16]; 5] =
+            [&[1, 2, 3, 2], &[1, 2, 3, 2, 1], &[2, 1, 3, 2, 0], &[1, 2, 3, 3, 0], &[1, 3, 2, 2, 0]];
+        others.iter().for_each(|other| assert_ne!(sum(&[other]), whole));
+    }
 
     #[test]
     fn a_change_is_noticed_even_after_a_replacement() {

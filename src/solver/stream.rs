@@ -9,14 +9,14 @@
 //! as the stream has.
 //!
 //! Before the stream discards values, before it computes the game again, and at the end, it checks the memory of the
-//! solver. The values that it computes again must have the digest of those that it has handed out.
+//! solver. The values that it computes again must have the checksum of those that it has handed out.
 //!
 //! Invariant: the solver proves every value from values that are retained. Each value is handed out once, in order.
 
+use super::checksums::SequenceSum;
 use super::ends::{Ends, LOOKBACKS};
 use super::{Method, Solver};
 use crate::error::{Error, Result};
-use crate::table::digest::{Digest, DigestChain};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -78,10 +78,10 @@ pub struct ValueStream {
     fresh: Vec<u16>,
     /// Number of values handed out.
     handed_out: u64,
-    /// The digest of the values computed since G(0).
-    computed: DigestChain,
-    /// The number of values, and their digest, before the stream began again at G(0); `None` from this number on.
-    before: Option<(u64, Digest)>,
+    /// The checksum of the values computed since G(0).
+    computed: SequenceSum,
+    /// The same before the stream began again at G(0); `None` once as many values are computed.
+    before: Option<SequenceSum>,
     /// The error that ended the solver, to be acted on after the values before it are handed out.
     error: Option<Error>,
     /// Whether an error was returned.
@@ -112,7 +112,7 @@ impl ValueStream {
             whole: if has_splits { whole } else { 0 },
             fresh: Vec::new(),
             handed_out: 0,
-            computed: DigestChain::new(),
+            computed: SequenceSum::default(),
             before: None,
             error: None,
             failed: false,
@@ -124,9 +124,9 @@ impl ValueStream {
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Memory`] if the retained values do not fit in memory,
-    /// and [`Error::Flipped`], [`Error::Differs`] or [`Error::OptionsDiffer`] if a check of the solver fails. The values
-    /// handed out before the error are proved, but after a failed check they may be wrong, like all that the process
-    /// has in memory.
+    /// and [`Error::Flipped`], [`Error::Differs`] or [`Error::OptionsDiffer`] if a check of the solver fails. The
+    /// values handed out before the error are proved, but after a failed check they may be wrong, like all that the
+    /// process has in memory.
     pub fn next_chunk(&mut self) -> Result<Option<(u64, &[u16])>> {
         while self.handed_out < self.to && !self.failed {
             if let Err(error) = self.advance() {
@@ -157,7 +157,7 @@ impl ValueStream {
         }
         self.fresh.clear();
         self.error = self.solver.advance(&self.past, self.to, &mut self.fresh).err();
-        self.digest()?;
+        self.compare_again()?;
         self.past.push(&self.fresh)?;
         let needed = self.needed().filter(|&needed| self.past.len() >= self.whole && self.past.is_due(needed));
         if needed.is_some() || self.past.len() >= self.to {
@@ -170,20 +170,20 @@ impl ValueStream {
         Ok(())
     }
 
-    /// Digests the values of the last batch, and compares those that were computed before.
+    /// Adds the values of the last batch to the checksum, and compares it where they were computed before.
     ///
     /// # Errors
     /// [`Error::Flipped`] if they differ.
-    fn digest(&mut self) -> Result<()> {
-        let from = self.computed.count();
-        let known = self.before.map_or(0, |(count, _)| index(count - from).min(self.fresh.len()));
-        self.computed.update_in_parallel(&self.fresh[..known]);
-        if let Some((count, digest)) = self.before.take_if(|(count, _)| *count == self.computed.count())
-            && digest != self.computed.digest()
+    fn compare_again(&mut self) -> Result<()> {
+        let missing = self.before.map_or(0, |before| before.count() - self.computed.count());
+        let (again, new) = self.fresh.split_at(index(missing.min(self.fresh.len() as u64)));
+        self.computed.add(again);
+        if let Some(before) = self.before.take_if(|before| before.count() == self.computed.count())
+            && before != self.computed
         {
-            return Err(Error::Flipped { what: "a value computed again", from: 0, to: count });
+            return Err(Error::Flipped { what: "a value computed again", from: 0, to: before.count() });
         }
-        self.computed.update_in_parallel(&self.fresh[known..]);
+        self.computed.add(new);
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl ValueStream {
     /// Begins again at G(0), and retains more values than before.
     fn restart(&mut self) -> Result<()> {
         let computed = std::mem::take(&mut self.computed);
-        self.before = self.before.or(Some((computed.count(), computed.digest())));
+        self.before = self.before.or(Some(computed));
         self.whole = self.past.len().saturating_mul(GROWTH);
         self.past = Ends::new(self.whole);
         self.solver = Solver::new(&self.rule, self.method, None, &self.past)?;

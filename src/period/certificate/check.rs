@@ -175,7 +175,7 @@ impl Certificate {
     }
 
     fn must<T: PartialEq + std::fmt::Debug + ?Sized>(&self, what: &str, says: &T, is: &T) -> Result<()> {
-        if says == is { Ok(()) } else { Err(refused(format!("it states {what} {says:?}; {is:?} was expected"))) }
+        if says == is { Ok(()) } else { Err(refused(format!("its {what} is {says:?}, but {is:?} was expected"))) }
     }
 }
 

@@ -215,9 +215,9 @@ impl CandidateStream {
         self.plan.replace(Arc::new(LookupPlan::none()));
     }
 
-    /// Appends the next value, which the witness search found to be rare. `past` holds every value before it. Unless the
-    /// stream [holds all codes](CandidateStream::holds_all), it reads the windows again, so the caller must have checked
-    /// them.
+    /// Appends the next value, which the witness search found to be rare. `past` holds every value before it. Unless
+    /// the stream [holds all codes](CandidateStream::holds_all), it reads the windows again, so the caller must have
+    /// checked them.
     ///
     /// # Errors
     /// Any error of reading `past`.
