@@ -209,8 +209,8 @@ pub enum Error {
     },
     /// Data in memory changed.
     #[error(
-        "the memory of this machine changed: {what} for n in {from}..{to} is not what was computed. Nothing computed \
-         since the last check was written"
+        "the memory of this machine changed: {what} for n in {from}..{to} is not what was computed. Values \
+         computed since the last check may be wrong"
     )]
     Flipped {
         /// The data that changed.

@@ -335,7 +335,7 @@ impl RunSearch<'_> {
         if (stopped || watching.watch.found.is_some())
             && let Err(error) = watching.watch.write_down(self.dir, view)
         {
-            watching.warn(&format!("a later process will watch for the period from the beginning again: {error}"));
+            watching.warn(&format!("the state of the watch for the period is not saved: {error}"));
         }
         if finding.status() != Status::Proved {
             // The watch sees values before they are committed.

@@ -3,8 +3,8 @@
 //! The length doubles from look to look; at each length [`Subject::find`] searches for the period. When it finds an
 //! observed one, the next length is the one that a proof needs, if that is less than the double.
 //!
-//! Invariant: after each look, all values have the digest that they had when they were computed. So no flipped bit in
-//! them proves a period.
+//! Invariant: after each look, all values have the digest that they had when they were computed, so no bit that flipped
+//! in them before proves a period.
 
 use super::{Finding, Status, Subject};
 use crate::error::{Error, Result};
@@ -16,9 +16,6 @@ use crate::theory::rule::Rule;
 
 /// Number of values at which a period is first searched for.
 const FIRST_LOOK: u64 = 1 << 10;
-
-/// Maximum number of values that are computed before they are digested.
-const DIGESTED_AT_ONCE: u64 = 1 << 20;
 
 /// The statistics of no values: none are discarded in memory.
 static NOTHING_FREED: SequenceStats = SequenceStats { rare_positions: Vec::new(), max_value: 0, max_at: 0 };
@@ -171,13 +168,22 @@ impl MemorySearch {
     /// [`Error::Memory`] when two bytes per value do not fit in memory; [`Error::Flipped`], [`Error::Differs`] and
     /// [`Error::OptionsDiffer`] when a second check fails.
     pub fn look(&mut self, limit: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<bool> {
-        match self.look_once(limit, &mut go_on) {
-            Err(error) if error.is_failed_check() && !self.has_restarted => {
-                *self = MemorySearch { has_restarted: true, ..MemorySearch::new(&self.rule, self.method) };
-                self.look_once(limit, go_on)
-            }
-            looked => looked,
+        let had_restarted = self.has_restarted;
+        let looked = self.look_once(limit, &mut go_on);
+        let looked = self.restart_after(looked);
+        if looked.is_err() && self.has_restarted && !had_restarted {
+            let again = self.look_once(limit, go_on);
+            return self.restart_after(again);
         }
+        looked
+    }
+
+    /// Forgets all values after a failed check.
+    fn restart_after<T>(&mut self, done: Result<T>) -> Result<T> {
+        if matches!(&done, Err(error) if error.is_failed_check()) {
+            *self = MemorySearch { has_restarted: true, ..MemorySearch::new(&self.rule, self.method) };
+        }
+        done
     }
 
     fn look_once(&mut self, limit: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
@@ -194,7 +200,8 @@ impl MemorySearch {
     /// # Errors
     /// [`Error::Memory`]; [`Error::Flipped`] when a check fails.
     pub fn search_known(&mut self) -> Result<()> {
-        self.search(self.known())
+        let searched = self.search(self.known());
+        self.restart_after(searched)
     }
 
     /// Searches the first `count` values.
@@ -226,21 +233,30 @@ impl MemorySearch {
         self.solver = None;
     }
 
+    /// Flips a bit of G(n).
+    #[cfg(test)]
+    pub(crate) fn flip(&mut self, n: usize) {
+        self.values[n] ^= 4;
+    }
+
     /// Computes the values up to `goal`, or up to the last one that can be computed.
     fn compute(&mut self, goal: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let solver = match &mut self.solver {
             Some(solver) => solver,
             none => none.insert(Solver::new(&self.rule, self.method, None, &self.values)?),
         };
-        let mut extended = Ok(true);
-        while matches!(extended, Ok(true)) && (self.values.len() as u64) < goal {
-            let before = self.values.len();
-            let to = goal.min(before as u64 + DIGESTED_AT_ONCE);
-            extended = solver.extend_to(&mut self.values, to, &mut go_on);
-            self.computed.update_in_parallel(&self.values[before..]);
+        let computed = &mut self.computed;
+        let mut extended = solver.extend_after(&[].as_slice(), &mut self.values, goal, |more, count| {
+            // Before the next block, during which the solver drops its own copy of some of these values.
+            computed.update_in_parallel(more);
+            go_on(count)
+        });
+        // Those before an error.
+        computed.update_in_parallel(&self.values[index(computed.count())..]);
+        if !matches!(&extended, Err(error) if error.is_failed_check()) {
+            // This check outweighs another error: the values may be wrong.
+            solver.check_memory(&self.values)?;
         }
-        // A failed check of memory outweighs: the values may be wrong.
-        solver.check_memory(&self.values)?;
         if let Err(end @ (Error::ValueTooLarge { .. } | Error::Unlisted { .. })) = extended {
             self.end = Some(end);
             extended = Ok(true);
@@ -300,8 +316,12 @@ mod tests {
             (search.finding, search.has_restarted) = (None, true);
             search.values[300] ^= 4;
         });
-        assert!(matches!(looked, Err(Error::Flipped { .. })) && !search.is_proved(), "{looked:?}");
-        let mut search = MemorySearch::knowing(&rule, Method::default(), search.values[..300].to_vec());
+        assert!(matches!(looked, Err(Error::Flipped { .. })) && search.known() == 0, "{looked:?}");
+        let mut search = MemorySearch::knowing(
+            &rule,
+            Method::default(),
+            crate::solver::values(&rule, Method::default(), 300).unwrap(),
+        );
         search.check().unwrap();
         search.values[299] ^= 1;
         assert!(matches!(search.check(), Err(Error::Flipped { .. })));

@@ -122,7 +122,7 @@ impl OpenRun {
         }
     }
 
-    /// Compares the memory of the solver and the largest value, and computes due spot checks, so that a commit contains
+    /// Checks the memory of the solver and the largest value, and computes due spot checks, so that a commit contains
     /// no value that was computed from changed memory.
     pub(super) fn check(&mut self) -> Result<()> {
         let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };

@@ -65,7 +65,7 @@ impl Damaged<'_> {
         if context.stop.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        match solver.extend_after(&table, &mut values, to, |_| !context.stop.load(Ordering::Relaxed)) {
+        match solver.extend_after(&table, &mut values, to, |_, _| !context.stop.load(Ordering::Relaxed)) {
             Err(Error::Discarded { .. } | Error::ValueTooLarge { .. }) => return Ok(false),
             Err(error) => return Err(error),
             Ok(_) => {}

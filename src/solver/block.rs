@@ -245,8 +245,8 @@ impl Streams {
     /// before it.
     ///
     /// # Errors
-    /// [`Error::Flipped`] when data has changed that would be read again, because no later check would find the change,
-    /// and any error of reading `proved`.
+    /// [`Error::Flipped`] when memory has changed, and any error of reading `proved`. This is checked before the
+    /// windows are read again: afterwards both copies of the codes would come from the same, perhaps wrong, values.
     fn enter_rare(&mut self, value: u16, proved: &dyn Sequence) -> Result<()> {
         let holds_all = self.candidates.holds_all() && self.codes.start() == 0;
         if !holds_all {

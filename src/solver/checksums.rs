@@ -87,8 +87,8 @@ impl EntrySum {
     }
 }
 
-/// The checksum of the first values of a sequence: the sum of G(n) m(n) modulo 2^64, where m(n) is an odd number. So a
-/// change of one value changes it, and a change of many values almost certainly.
+/// The checksum of the first values of a sequence: the sum of G(n) m(n) modulo 2^64, where m(n) is an odd number mixed
+/// from the bits of n. So a change of one value changes it, and a change of several values almost certainly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SequenceSum {
     sum: u64,
@@ -106,7 +106,9 @@ impl SequenceSum {
         /// 2^64 divided by the golden ratio.
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         for &value in values {
-            self.sum = self.sum.wrapping_add((self.count.wrapping_mul(STEP) | 1).wrapping_mul(u64::from(value)));
+            let mixed = self.count.wrapping_mul(STEP);
+            let odd = (mixed ^ mixed >> 32).wrapping_mul(STEP) | 1;
+            self.sum = self.sum.wrapping_add(odd.wrapping_mul(u64::from(value)));
             self.count += 1;
         }
     }

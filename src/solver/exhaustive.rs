@@ -149,11 +149,12 @@ impl ExhaustiveSolver {
     /// G(n) of the rule, where `n` is at most the number of values held.
     fn value(&mut self, rule: &Rule, n: u64) -> Result<u16> {
         let all = rule.moves().iter().fold(self.mask, |all, m| all | m.constant);
-        // No option is above this, so the least value missing is at most one more. Of an option above it, which only a
-        // changed bit in memory can give, the low bits count.
+        // No option is above this, so the least value missing is at most one more.
         let largest = (usize::from(all) + 1).next_power_of_two() - 1;
         let mut seen = vec![false; largest + 2];
+        let mut options = 0;
         for option in rule.single_options(n, |m| self.values.get(m)) {
+            options |= option;
             seen[usize::from(option) & largest] = true;
         }
         let mut rest = Vec::new();
@@ -163,12 +164,15 @@ impl ExhaustiveSolver {
             let last = split.largest_small_part(n);
             let marked = last.min(self.marked);
             let early = PairRange { split, first: 1, last: marked };
-            mark(&mut seen[..=largest], self.row.parts(n, early), split.constant);
+            options |= mark(&mut seen[..=largest], self.row.parts(n, early), split.constant);
             for from in (marked..last).step_by(index(TASK)) {
                 rest.push(PairRange { split, first: from + 1, last: last.min(from + TASK) });
             }
             pairs += last - marked;
             entered += marked;
+        }
+        if usize::from(options) > largest {
+            return Err(Error::Flipped { what: "the bits of all values", from: 0, to: n });
         }
         let mut late = 0;
         let mut place = 0;
@@ -207,12 +211,17 @@ impl ExhaustiveSolver {
     }
 }
 
-/// Enters the values of the options of pairs of parts in a set, whose length is a power of two.
-fn mark(seen: &mut [bool], (small, large): (&[u8], &[u8]), constant: u16) {
+/// Enters the values of the options of pairs of parts in a set, whose length is a power of two, and returns the bits
+/// that any of them has. Of an option beyond the set only the low bits are entered.
+fn mark(seen: &mut [bool], (small, large): (&[u8], &[u8]), constant: u16) -> u16 {
     let most = seen.len() - 1;
+    let mut options = 0;
     for (&a, &b) in small.iter().zip(large) {
-        seen[usize::from(constant ^ u16::from(a ^ b)) & most] = true;
+        let option = constant ^ u16::from(a ^ b);
+        options |= option;
+        seen[usize::from(option) & most] = true;
     }
+    options
 }
 
 #[cfg(test)]

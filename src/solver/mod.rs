@@ -105,7 +105,8 @@ pub struct Work {
     pub witnessed: u64,
     /// Number of values computed by the definition, by counts of options, or from all pairs of parts.
     pub defined: u64,
-    /// Number of exhaustive searches after a failed search for witnesses.
+    /// Number of exhaustive searches after a failed search for witnesses, except where that search has compared all
+    /// pairs itself.
     pub exhaustive_searches: u64,
     /// Number of rare positions found.
     pub found_rare: u64,
@@ -322,10 +323,10 @@ impl Solver {
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
-        // Each has copies of its own.
+        // Both streams, and the wide solver, have copies of their own.
         let is_same = match &self.engine {
             Engine::Sparse(streams) => streams.is_of(&self.rule, self.space),
-            Engine::Wide(solver) => solver.is_of(&self.rule),
+            Engine::Wide(solver) => solver.is_of(&self.rule, self.space),
             Engine::Definition(_) | Engine::Removals(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => true,
         };
         if !is_same {
@@ -359,8 +360,8 @@ impl Solver {
     /// # Errors
     /// [`Error::ValueTooLarge`] at a value above 65535; [`Error::Differs`], [`Error::OptionsDiffer`] and
     /// [`Error::Flipped`] when a check fails; [`Error::Discarded`] when a value depends on discarded values, and any
-    /// other error of reading `past`. The values appended before the error are proved, but the solver cannot continue:
-    /// create a new one.
+    /// other error of reading `past`. The values appended before the error are proved, unless a check failed. The
+    /// solver cannot continue: create a new one.
     ///
     /// # Panics
     /// If an earlier call returned an error, or `limit` does not exceed the length of `past`.
@@ -382,18 +383,18 @@ impl Solver {
     ///
     /// # Panics
     /// If an earlier call returned an error.
-    pub fn extend_to(&mut self, values: &mut Vec<u16>, to: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
-        self.extend_after(&[].as_slice(), values, to, go_on)
+    pub fn extend_to(&mut self, values: &mut Vec<u16>, to: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<bool> {
+        self.extend_after(&[].as_slice(), values, to, |_, count| go_on(count))
     }
 
-    /// As [`Solver::extend_to`], where `more` are the values after those of `first`, and `to` and the argument of
-    /// `go_on` count the values of both.
+    /// As [`Solver::extend_to`], where `more` are the values after those of `first`, and `to` and the second argument
+    /// of `go_on` count the values of both. The first argument are the values of the block.
     pub(crate) fn extend_after(
         &mut self,
         first: &dyn Sequence,
         more: &mut Vec<u16>,
         to: u64,
-        mut go_on: impl FnMut(u64) -> bool,
+        mut go_on: impl FnMut(&[u16], u64) -> bool,
     ) -> Result<bool> {
         let mut fresh = Vec::new();
         loop {
@@ -409,7 +410,7 @@ impl Solver {
             }
             more.extend_from_slice(&fresh);
             advanced?;
-            if !go_on(first.len() + more.len() as u64) {
+            if !go_on(&fresh, first.len() + more.len() as u64) {
                 return Ok(false);
             }
         }

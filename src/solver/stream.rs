@@ -124,9 +124,9 @@ impl ValueStream {
     ///
     /// # Errors
     /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Memory`] if the retained values do not fit in memory,
-    /// and [`Error::Flipped`], [`Error::Differs`] or [`Error::OptionsDiffer`] if a check of the solver fails. The
-    /// values handed out before the error are proved, but after a failed check they may be wrong, like all that the
-    /// process has in memory.
+    /// and [`Error::Flipped`], [`Error::Differs`] or [`Error::OptionsDiffer`] if a check of the solver fails.
+    /// After a failed check, the values handed out since the one before may be wrong. Otherwise those handed out before
+    /// the error are proved.
     pub fn next_chunk(&mut self) -> Result<Option<(u64, &[u16])>> {
         while self.handed_out < self.to && !self.failed {
             if let Err(error) = self.advance() {

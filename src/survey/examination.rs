@@ -56,6 +56,14 @@ impl Examination {
         Examination { rule: rule.clone(), extent, search, pace: Pace::default(), step_limit: None, limited_to }
     }
 
+    /// Compares the values with those that were computed.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`](crate::error::Error::Flipped) when one has changed in memory.
+    pub(super) fn check(&self) -> Result<()> {
+        self.search.check()
+    }
+
     /// The values examined so far.
     pub(super) fn values(&self) -> &[u16] {
         self.search.values()
@@ -114,8 +122,11 @@ impl Examination {
                 return Ok(Progress::Interrupted);
             }
             self.step_limit = None;
-            if self.search.known() == self.search.count() {
-                self.pace.end_step(self.search.count() - count);
+            // After a failed check the search has begun again, with fewer values than before.
+            if self.search.known() == self.search.count()
+                && let Some(new) = self.search.count().checked_sub(count)
+            {
+                self.pace.end_step(new);
             }
         }
     }
@@ -141,8 +152,13 @@ impl Examination {
         let Some(finding) = self.search.finding() else { return Ok(nim(self.extent.to)) };
         let (values, space) = (self.search.values(), self.search.space());
         let stats = SequenceStats::of(&values, space, &SequenceStats::default())?;
-        let mut chain = DigestChain::new();
-        chain.update_in_parallel(values);
+        let digest = if self.search.known() == finding.count {
+            self.search.digest()
+        } else {
+            let mut chain = DigestChain::new();
+            chain.update_in_parallel(values);
+            chain.digest()
+        };
         self.search.check()?;
         let sparse = space != SparseSpace::NONE;
         let repeat = finding.repeat.as_ref();
@@ -167,7 +183,33 @@ impl Examination {
             last_rare: sparse.then(|| stats.last_rare()),
             theorem: repeat.and_then(|repeat| repeat.proof.as_ref()).map(|proof| proof.theorem),
             checked_through: finding.count,
-            digest: chain.digest().to_string(),
+            digest: digest.to_string(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The search begins again with fewer values than the examination has seen.
+    #[test]
+    fn a_flipped_value_changes_no_record() {
+        let rule: Rule = "0.16".parse().unwrap();
+        let extent = Extent { to: 1 << 16, time_limit: None };
+        let record = |flips: bool| {
+            let mut examination = Examination::new(&rule, Method::default(), extent);
+            assert!(matches!(examination.advance(1 << 14, || true).unwrap(), Progress::Paused));
+            if flips {
+                examination.search.flip(100);
+            }
+            assert!(matches!(examination.advance(u64::MAX, || true).unwrap(), Progress::Done));
+            examination.record().unwrap()
+        };
+        assert_eq!(record(true), record(false));
+        let mut examination = Examination::new(&rule, Method::default(), extent);
+        examination.advance(1 << 14, || true).unwrap();
+        examination.search.flip(100);
+        assert!(examination.record().is_err() && examination.saved().is_err() && examination.check().is_err());
     }
 }

@@ -121,9 +121,19 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
                 return Ok(None);
             }
         }
-        self.write(&family[0].rule, examination.record()?)?;
-        for member in &family[1..] {
+        match examination.record() {
+            Err(error) if error.is_failed_check() => {
+                self.note_failure(&family, error);
+                return Ok(None);
+            }
+            record => self.write(&family[0].rule, record?)?,
+        }
+        for (place, member) in family.iter().enumerate().skip(1) {
             let values = member.values_from(&family[0], examination.values());
+            if let Err(error) = examination.check() {
+                self.note_failure(&family[place..], error);
+                return Ok(None);
+            }
             let mut equal = examination.of_equal(&member.rule, self.means.method, values);
             match equal.advance(u64::MAX, || !self.is_stopped()) {
                 Ok(Progress::Paused | Progress::Done) => self.write(&member.rule, equal.record()?)?,
@@ -147,12 +157,16 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
         }
     }
 
-    /// Saves the values of an examination, if they took long enough.
+    /// Saves the values of an examination, if they took long enough, and if none has changed in memory: the next look
+    /// then begins again.
     fn save(&self, examination: &Examination) -> Result<()> {
         if examination.pace.total() < WORTH_SAVING {
             return Ok(());
         }
-        examination.saved()?.write(self.dir)
+        match examination.saved() {
+            Err(error) if error.is_failed_check() => Ok(()),
+            saved => saved?.write(self.dir),
+        }
     }
 
     /// Continues with the values of the family that are saved. If the file is damaged, its games cannot be examined.

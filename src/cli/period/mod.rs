@@ -53,7 +53,8 @@ const TASK: &str = "period";
                         grundy period runs/grundy --json\n         \
                         grundy period .106 --to 2^40 --keep 1G --dir runs/106\n\n\
                         The values of a directory are verified against its journal before they are searched; damage \
-                        ends the command with exit status 3. Without a period, --certificate, --exceptions and --values \
+                        ends the command with exit status 3, and so does a proof that contradicts the known period of the \
+                        game. Without a period, --certificate, --exceptions and --values \
                         end it with exit status 1. A signal (Ctrl-C) stops a search with exit status 130; with --dir, \
                         the same command resumes it. A proof that is complete when the signal arrives is reported.\n\n\
                         JSON keys: game status period preperiod max_value theorem checked_through preperiod_at_most \
@@ -361,8 +362,9 @@ impl Known {
         let contradicts = matches!(self, Known::Contradicts { .. });
         if contradicts {
             complain!(
-                "grundy: warning: {known}: a computed value is wrong, or what is known; no certificate is written. \
-                 Repeat the search, if possible on another machine, and report the game if it finds the same"
+                "grundy: warning: {known}, which this proof contradicts: a computed value is wrong, or the catalogue is. \
+                 No certificate is written. Repeat the search, if possible on another machine, and report the game if \
+                 it finds the same"
             );
         } else {
             note(&known);

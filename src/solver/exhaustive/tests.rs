@@ -49,17 +49,19 @@ fn comparing_all_pairs_gives_the_values_of_the_definition() {
 fn a_changed_bit_is_noticed_after_further_values_and_ends_no_process() {
     let rule: Rule = "0.07".parse().unwrap();
     let past = definition::values(&rule, 1000).unwrap();
-    let flips: [fn(&mut ExhaustiveSolver); 4] = [
+    let flips: [fn(&mut ExhaustiveSolver); 5] = [
         |solver| solver.row.forwards[900] ^= 0x80,
         |solver| *solver.row.backwards.iter_mut().nth_back(3).unwrap() ^= 0x80,
         |solver| solver.values.items_mut()[999] ^= 1 << 15,
         |solver| solver.mask = 0,
+        // Later values set the bit again.
+        |solver| solver.mask &= !(1 << solver.mask.ilog2()),
     ];
     for (i, flip) in flips.into_iter().enumerate() {
         let mut solver = ExhaustiveSolver::new(Kernel::best(), &past).unwrap();
         flip(&mut solver);
         let mut values = past.clone();
-        let further = (0..5).try_for_each(|_| solver.next(&rule).map(|value| values.push(value)));
+        let further = (0..50).try_for_each(|_| solver.next(&rule).map(|value| values.push(value)));
         let seen = further.and_then(|()| solver.check_memory(&values));
         assert!(matches!(seen, Err(Error::Flipped { .. })), "flip {i}: {seen:?}");
     }

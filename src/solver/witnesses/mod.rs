@@ -6,13 +6,12 @@
 //!
 //! **Marks.** A pair of common parts gives a rare value, and most options are such pairs. The kernel that marks the
 //! options of rare parts for the candidates marks here the options of some hundred common parts, 64 values at a time.
-//! It then holds some hundred more parts against the least targets that stay open below the candidate (`code_search`).
-//! The stream searches the remaining targets position by position, from the smallest parts on: first on codes, all
-//! targets of one n in one pass ([`Kernel::find_each`]), then, where codes do not suffice, on values (`value_search`).
-//! A search that fails ends in the exhaustive search over all pairs
-//! ([`first_missing`](crate::theory::definition::first_missing)). A value is called rare only after all pairs were
-//! compared: by the exhaustive search, or by the search on values where its parts are all the parts of n. The stream
-//! learns which parts to mark ([`lookup_order`]) and chooses on a sample how many (`learning`).
+//! It then holds some hundred more parts against the least targets that stay open below the candidate
+//! (`code_search`). The stream searches the remaining targets position by position, from the smallest parts on: first
+//! on codes, all targets of one n in one pass ([`Kernel::find_each`]), then, where codes do not suffice, on values
+//! (`value_search`). A search that fails ends in the exhaustive search over all pairs
+//! ([`first_missing`](crate::theory::definition::first_missing)). A value is called rare only after the exhaustive
+//! search. The stream learns which parts to mark ([`lookup_order`]) and chooses on a sample how many (`learning`).
 //!
 //! **Values of 256 and more** are targets like all others. Their witnesses need a part whose value is itself above 255
 //! (or a constant with such a bit). Such values are rare, one in thousands, so the stream keeps a list of their

@@ -42,6 +42,11 @@ impl GroupSearch<'_> {
             checked.exhaustive_searches = u64::from(!everything);
             checked.depth = n / 2;
             checked.missing = stream.search_all_pairs(n, &all)?.map(|t| (n, t));
+            if everything && checked.missing.is_none() {
+                // The search on values has compared all pairs too, and found no witness of the first target.
+                let (value, again, how) = (stream.recent.get(n).into(), targets[0].into(), "all pairs".into());
+                return Err(Error::Differs { n, value, again, how });
+            }
         }
         Ok(checked)
     }
