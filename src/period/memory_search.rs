@@ -126,6 +126,12 @@ impl MemorySearch {
         self.end.as_ref()
     }
 
+    /// Whether a failed check made the search begin again. The machine may be faulty.
+    #[must_use]
+    pub fn has_restarted(&self) -> bool {
+        self.has_restarted
+    }
+
     /// Number of values that are known, of which the last look may not have searched all.
     #[must_use]
     pub fn known(&self) -> u64 {

@@ -121,12 +121,8 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
                 return Ok(None);
             }
         }
-        match examination.record() {
-            Err(error) if error.is_failed_check() => {
-                self.note_failure(&family, error);
-                return Ok(None);
-            }
-            record => self.write(&family[0].rule, record?)?,
+        if !self.write_record(&examination, &family)? {
+            return Ok(None);
         }
         for (place, member) in family.iter().enumerate().skip(1) {
             let values = member.values_from(&family[0], examination.values());
@@ -136,12 +132,25 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
             }
             let mut equal = examination.of_equal(&member.rule, self.means.method, values);
             match equal.advance(u64::MAX, || !self.is_stopped()) {
-                Ok(Progress::Paused | Progress::Done) => self.write(&member.rule, equal.record()?)?,
+                Ok(Progress::Paused | Progress::Done) => _ = self.write_record(&equal, std::slice::from_ref(member))?,
                 Ok(Progress::Interrupted) => return self.save(&examination).map(|()| None),
                 Err(error) => self.note_failure(std::slice::from_ref(member), error),
             }
         }
         saved::remove(self.dir, &family[0].rule).map(|()| None)
+    }
+
+    /// Writes the record of the first of these games. After a failed check it notes that none of them can be examined,
+    /// and returns false.
+    fn write_record(&self, examination: &Examination, games: &[Member]) -> Result<bool> {
+        match examination.record() {
+            Err(error) if error.is_failed_check() => self.note_failure(games, error),
+            record => {
+                self.write(&games[0].rule, record?)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Examines the first game of a family until it is done, there are `pause_at` values, or the survey is stopped.

@@ -234,6 +234,11 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
         search.is_proved() || search.count() >= to
     };
     meter.end();
+    if search.has_restarted() {
+        complain!(
+            "grundy: warning: a check failed, so the search computed all values again: test the memory of this machine"
+        );
+    }
     if let Some(end) = search.end().filter(|_| !search.is_proved()) {
         complain!("grundy: warning: {end}");
     }
