@@ -174,14 +174,11 @@ impl MemorySearch {
     /// [`Error::Memory`] when two bytes per value do not fit in memory; [`Error::Flipped`], [`Error::Differs`] and
     /// [`Error::OptionsDiffer`] when a second check fails.
     pub fn look(&mut self, limit: u64, mut go_on: impl FnMut(u64) -> bool) -> Result<bool> {
-        let had_restarted = self.has_restarted;
-        let looked = self.look_once(limit, &mut go_on);
-        let looked = self.restart_after(looked);
-        if looked.is_err() && self.has_restarted && !had_restarted {
-            let again = self.look_once(limit, go_on);
-            return self.restart_after(again);
+        let is_first = !self.has_restarted;
+        match self.look_once(limit, &mut go_on) {
+            Err(error) if error.is_failed_check() && is_first => self.look_once(limit, go_on),
+            looked => looked,
         }
-        looked
     }
 
     /// Forgets all values after a failed check.
@@ -192,13 +189,17 @@ impl MemorySearch {
         done
     }
 
+    /// [`MemorySearch::look`] up to the first failed check.
     fn look_once(&mut self, limit: u64, go_on: impl FnMut(u64) -> bool) -> Result<bool> {
         let goal = self.finding.as_ref().map_or(FIRST_LOOK, |finding| next_look(&self.rule, finding)).min(limit);
-        let is_there = self.known() >= goal || self.end.is_some() || self.compute(goal, go_on)?;
-        if is_there {
-            self.search(goal.min(self.known()))?;
+        if self.known() < goal && self.end.is_none() {
+            let computed = self.compute(goal, go_on);
+            if !self.restart_after(computed)? {
+                return Ok(false);
+            }
         }
-        Ok(is_there)
+        let searched = self.search(goal.min(self.known()));
+        self.restart_after(searched).map(|()| true)
     }
 
     /// Searches all values that are known, after a look that `go_on` ended.

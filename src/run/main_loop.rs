@@ -75,16 +75,7 @@ impl OpenRun {
                 clock.committed(Instant::now());
             }
             if last {
-                self.writer.wait()?;
-                observer.advanced(&self.progress());
-                let outcome = Outcome {
-                    rule: self.rule.clone(),
-                    progress: self.progress(),
-                    computed: count - self.from,
-                    stopped: stopping && count < to,
-                };
-                self.writer.close()?;
-                return Ok(outcome);
+                return self.finish(observer, stopping && count < to);
             }
             if due {
                 self.note_strategy(observer);
@@ -108,18 +99,32 @@ impl OpenRun {
             self.pending.append(&mut more);
             clock.computed(Instant::now());
             if let Err(error) = advanced {
-                if error.is_failed_check() {
-                    // The values before the error may be wrong too.
-                    return Err(error);
-                }
-                // The values that were proved before the error are right.
-                self.check()?;
-                self.commit()?;
-                let error = self.explain(error);
-                self.writer.close()?;
-                return Err(error);
+                return self.end_after(error);
             }
         }
+    }
+
+    /// Ends the run after its last commit.
+    fn finish(mut self, observer: &mut (dyn Observer + Send), stopped: bool) -> Result<Outcome> {
+        self.writer.wait()?;
+        let progress = self.progress();
+        observer.advanced(&progress);
+        let computed = progress.count - self.from;
+        self.writer.close()?;
+        Ok(Outcome { rule: self.rule, progress, computed, stopped })
+    }
+
+    /// Ends the run after an error of the solver. Commits the values before it, unless a check failed: then they may be
+    /// wrong too.
+    fn end_after(mut self, error: Error) -> Result<Outcome> {
+        if error.is_failed_check() {
+            return Err(error);
+        }
+        self.check()?;
+        self.commit()?;
+        let error = self.explain(error);
+        self.writer.close()?;
+        Err(error)
     }
 
     /// Checks the memory of the solver and the largest value, and computes due spot checks, so that a commit contains

@@ -3,9 +3,9 @@
 //! space.
 //!
 //! The engine that continues a sequence is created from the earlier values. Without a space it needs all of them, or,
-//! for rules without splits, as many as the largest removal. With a space it needs the rare positions, the last values
-//! above 255, the largest value, the first 2^16 values, and the last values, back to the
-//! largest offset of a lookup.
+//! for rules without splits, as many as the largest removal. With a space it needs the rare positions, the last
+//! values above 255, the largest value, the first 2^16 values, and the last values, back to the largest offset of a
+//! lookup.
 
 use super::block::{self, Streams};
 use super::candidates::CandidateStream;

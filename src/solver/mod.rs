@@ -388,7 +388,7 @@ impl Solver {
     }
 
     /// As [`Solver::extend_to`], where `more` are the values after those of `first`, and `to` and the second argument
-    /// of `go_on` count the values of both. The first argument are the values of the block.
+    /// of `go_on` count the values of both. Its first argument contains the values of the block.
     pub(crate) fn extend_after(
         &mut self,
         first: &dyn Sequence,

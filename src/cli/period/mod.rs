@@ -334,11 +334,11 @@ fn stopped(rule: &Rule, what: &str, args: &Args) {
 /// What is known of a period beside a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// Nothing, or what was found.
+    /// Nothing is known, or what was found.
     Agrees,
-    /// Another period than the repetition found, if any, which is not proved: the search ended too early.
+    /// No period was found, or a period without a proof that is not the known one: the search ended too early.
     Differs { period: u64, preperiod: u64 },
-    /// Another period than the one proved: a value is wrong, or what is known.
+    /// Another period than the known one is proved: a computed value is wrong, or the catalogue is.
     Contradicts { period: u64, preperiod: u64 },
 }
 

@@ -166,14 +166,20 @@ fn unlearnt_solver_of(game: &str, begin: usize, end: usize) -> (Vec<u16>, WideSo
     (all, wide)
 }
 
+/// A game of the catalogue, and its sparse space there.
+fn rule_and_known_space(game: &str) -> (Rule, SparseSpace) {
+    let rule: Rule = game.parse().unwrap();
+    let (mask, position) = rule.known().unwrap().space.unwrap();
+    let space = SparseSpace::new(&rule, mask, position).unwrap();
+    (rule, space)
+}
+
 /// Memory holds the last values of .106 alone until searches often compare all pairs. The byte streams give the
 /// expected values.
 #[test]
 fn memory_holds_all_values_where_searches_compare_all_pairs() {
-    let rule: Rule = ".106".parse().unwrap();
+    let (rule, space) = rule_and_known_space(".106");
     let expected = solver::values(&rule, Method::default(), 182_000).unwrap();
-    let (mask, position) = rule.known().unwrap().space.unwrap();
-    let space = SparseSpace::new(&rule, mask, position).unwrap();
     for deep in [0, u64::from(u32::MAX)] {
         let mut values = expected[..180_000].to_vec();
         let mut wide = wide_solver(&rule, space, &values);
@@ -194,10 +200,8 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
 /// Nothing can be compared with a copy of a discarded value.
 #[test]
 fn memory_holds_no_value_that_is_discarded() {
-    let rule: Rule = ".106".parse().unwrap();
+    let (rule, space) = rule_and_known_space(".106");
     let expected = solver::values(&rule, Method::default(), 231_000).unwrap();
-    let (mask, position) = rule.known().unwrap().space.unwrap();
-    let space = SparseSpace::new(&rule, mask, position).unwrap();
     let limits = |n: usize| BlockLimits { end: n as u64 + 500, longest: 1 << 12, threads: Threads::ONE };
     let mut wide = wide_solver(&rule, space, &expected[..230_000]);
     wide.marks.search_all_pairs = true;
