@@ -146,8 +146,8 @@ fn in_a_run(remedy: &Remedy) -> Option<String> {
         Remedy::ExportWithOlderProgram => "export its values with the program that wrote it ('grundy export'), or \
                                            compute the run again in another directory"
             .into(),
-        Remedy::ReplaceJournal => {
-            "restore the journal from a copy, or compute the run again in another directory".into()
+        Remedy::CorrectCounters { dir } => {
+            format!("'{}' records the counters of the table and keeps all values", roll_back(None, dir))
         }
         Remedy::Resume { dir } => format!("'{}' drops it", run(None, dir)),
         Remedy::ResumeWithGame { dir } => format!("name it: '{}'", run(Some("GAME"), dir)),

@@ -109,8 +109,11 @@ pub enum Remedy {
         /// The game of the run, if the request names it.
         game: Option<String>,
     },
-    /// Restore the journal from a copy, or compute the run again in another directory. A rollback does not help.
-    ReplaceJournal,
+    /// Roll the run back, which records the counters of the table and keeps all values.
+    CorrectCounters {
+        /// The run directory.
+        dir: PathBuf,
+    },
     /// Roll the run back, which moves the values to quarantine files and starts again.
     SetAside {
         /// The run directory.
@@ -242,7 +245,7 @@ pub(super) fn of_damage(path: &Path, damage: &Damage) -> Option<Remedy> {
         Damage::Digest { from, repair_failed: true, .. } => roll_back(RollBackTo::Values { values: *from }),
         Damage::UnstableValues { .. } => Some(Remedy::CheckDisk),
         Damage::Summary(_) => roll_back(RollBackTo::BeforeDiscarded),
-        Damage::Counters { .. } => Some(Remedy::ReplaceJournal),
+        Damage::Counters { .. } => Some(Remedy::CorrectCounters { dir }),
         Damage::WrongSuspect { n, .. } => roll_back(RollBackTo::Before { n: *n }),
         Damage::NotARecord { .. } => Some(Remedy::RemoveRecord),
         Damage::RecordsContradict { .. } | Damage::NewRecordContradicts { .. } => Some(Remedy::ExamineAgain),

@@ -251,20 +251,31 @@ impl<'c, 'a> Recovery<'c, 'a> {
     }
 
     /// Accepts a table that agrees with the journal: compares the counters of the last record, drops what follows the
-    /// last good record, and records repairs.
+    /// last good record, and records repairs. With `rollback`, a record with the counters of the table follows one with
+    /// false counters.
     fn accept(&mut self, table: &Table, verified: &VerifiedTable) -> Result<()> {
-        if !verified.counted.agrees(&self.last) {
-            return Err(self.journal.last_record_damaged(verified.counted.mismatch_with(&self.last)));
+        let has_false_counters = !verified.counted.agrees(&self.last);
+        if has_false_counters {
+            let error = self.journal.last_record_damaged(verified.counted.mismatch_with(&self.last));
+            if !self.context.options.rollback {
+                return Err(error);
+            }
+            self.context.observer.warn(&format!("{error}; the next record states the counters of the table"));
+            fill(&mut self.last, &verified.chain, verified.counted);
         }
         if self.journal.is_damaged() {
             // A rollback to the same count states the damage, and counts the repairs.
             self.last.event = Event::Rollback;
             self.count_repairs();
-            table.write_headers()?; // see `record_repairs`
+            table.write_headers()?; // see `record`
             return self.replace_damage();
         }
         self.drop_torn_tail()?;
-        if self.repaired > 0 { self.record_repairs(table) } else { Ok(()) }
+        if has_false_counters {
+            self.last.errors = self.last.errors.saturating_add(1);
+            return self.record(Event::Rollback, table);
+        }
+        if self.repaired > 0 { self.record(Event::Repair, table) } else { Ok(()) }
     }
 
     /// Records what this resume has restored, because the next process will find nothing to restore. Repairs beside a
@@ -274,16 +285,16 @@ impl<'c, 'a> Recovery<'c, 'a> {
             return Ok(());
         }
         self.drop_torn_tail()?;
-        self.record_repairs(table)
+        self.record(Event::Repair, table)
     }
 
-    /// Appends a record of what this resume has restored.
+    /// Appends a record of the same count, which states what this resume has restored or corrected.
     ///
     /// The headers may state the count of the last record or of the one before. They are written first: after the
     /// append, that earlier record would be the third last, whose count a header must not state.
-    fn record_repairs(&mut self, table: &Table) -> Result<()> {
+    fn record(&mut self, event: Event, table: &Table) -> Result<()> {
         table.write_headers()?;
-        self.last.event = Event::Repair;
+        self.last.event = event;
         self.count_repairs();
         self.journal.append(self.last.clone())
     }

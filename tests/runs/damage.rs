@@ -743,7 +743,15 @@ fn record_with_a_valid_hash_and_false_numbers_is_damage() {
         assert!(files() == before, "{key} {false_one}: a refused run changes nothing");
         if ["max_value", "max_at", "rares", "last_rare"].contains(&key) {
             let at = format!("journal.jsonl at byte {}: the table has ", 4096 * (RECORDS - 1));
-            assert!(stderr.contains(&at) && stderr.contains("restore the journal"), "{key} {false_one}: {stderr}");
+            assert!(stderr.contains(&at) && stderr.contains("--rollback' records"), "{key} {false_one}: {stderr}");
+            let output = run(GAME, &dir, &["--to", "20000", "--rollback"]);
+            let stderr = text(&output.stderr);
+            assert!(output.status.success() && stderr.contains(&at), "{key} {false_one}: {stderr}");
+            let values = std::fs::read(dir.join("values.npy")).unwrap();
+            assert!(values == before[0][..values.len()], "{key} {false_one}: all values are kept");
+            let corrected = status(&dir).unwrap();
+            assert_eq!((&corrected[key], &corrected["errors"]), (&true_one.into(), &1.into()), "{false_one}");
+            verified(&dir).unwrap();
         }
     }
 }

@@ -20,7 +20,8 @@ pub enum Event {
     Open,
     /// Values were added, values were discarded, or `keep` changed.
     Commit,
-    /// The run returned to an equal or smaller count: to an earlier commit, or after damage of the journal.
+    /// The run returned to an equal or smaller count: to an earlier commit, after damage of the journal, or to correct
+    /// false counters.
     Rollback,
     /// Values that had been altered on the disk were recomputed, found to agree with the journal, and restored.
     Repair,
