@@ -380,9 +380,9 @@ impl RunSearch<'_> {
             observer.recomputed(done, of);
             !stop.load(Ordering::Relaxed)
         };
-        let confirmed = |copies: &OffsetCopies| confirm(copies, proved.period, view);
+        let period = proved.period;
         let by_waypoints = self.by_waypoints(&proved, view, |done, of| go_on(observer, done, of)).and_then(|found| {
-            found.iter().flatten().try_for_each(confirmed)?;
+            found.iter().flatten().try_for_each(|copies| confirm_preperiod(copies, period, view))?;
             Ok(found)
         });
         let copies = match by_waypoints {
@@ -394,8 +394,11 @@ impl RunSearch<'_> {
                 }
                 observer.note(ALL_AGAIN);
                 proved.offset_copies(|done, of| go_on(observer, done, of)).and_then(|found| {
-                    found.iter().try_for_each(confirmed)?;
-                    Ok(found)
+                    let confirmed = found.iter().try_for_each(|copies| {
+                        confirm_digest(copies, view)?;
+                        confirm_preperiod(copies, period, view)
+                    });
+                    confirmed.map(|()| found)
                 })
             }
         };
@@ -460,17 +463,25 @@ impl RunSearch<'_> {
     }
 }
 
-/// Compares what the copies show with the run, because one flipped bit in a copy would move the preperiod: the digest
-/// of the values that the proof uses, if the journal gives it, and the last difference among the values before those
-/// discarded, if there are enough of them.
+/// Compares the digest of the values that the proof uses, as copies counted it, with that of the run, if the journal
+/// gives it.
 ///
 /// # Errors
-/// [`Error::OtherDigest`] and [`Error::Flipped`] when they disagree, and errors of reading the run.
-fn confirm(copies: &OffsetCopies, period: u64, view: &RunReader) -> Result<()> {
+/// [`Error::OtherDigest`] when they disagree, and errors of reading the run.
+fn confirm_digest(copies: &OffsetCopies, view: &RunReader) -> Result<()> {
     let to = copies.proof.length;
-    if view.digest_before(to)?.is_some_and(|digest| digest.to_string() != copies.counted.digest) {
-        return Err(Error::OtherDigest { from: 0, to });
+    match view.digest_before(to)? {
+        Some(digest) if digest.to_string() != copies.counted.digest => Err(Error::OtherDigest { from: 0, to }),
+        _ => Ok(()),
     }
+}
+
+/// Compares the preperiod that copies show with the values before those that the run has discarded, if there are enough
+/// of them: the last difference between two that are a period apart.
+///
+/// # Errors
+/// [`Error::Flipped`] when they disagree, and errors of reading the run.
+fn confirm_preperiod(copies: &OffsetCopies, period: u64, view: &RunReader) -> Result<()> {
     let hole = view.discarded();
     let first = if hole.is_empty() { view.len() } else { hole.start };
     let (from, to) = (copies.preperiod.saturating_sub(1), first.saturating_sub(period));

@@ -37,6 +37,18 @@ impl FactCounter {
         self.stats.see(SparseSpace::NONE, from + before.len() as u64, after);
     }
 
+    /// The digest of the values received.
+    pub(super) fn digest(&self) -> Digest {
+        self.chain.digest()
+    }
+
+    /// The digest of the values received and the `next` ones.
+    pub(super) fn digest_with(&self, next: &[u16]) -> Digest {
+        let mut chain = self.chain.clone();
+        chain.update(next);
+        chain.digest()
+    }
+
     pub(super) fn done(self) -> CertifiedFacts {
         CertifiedFacts { digest: self.chain.digest().to_string(), stats: self.stats }
     }

@@ -20,32 +20,25 @@
 //! suffices ([`by_waypoints`]).
 //!
 //! Invariant: without waypoints, both copies are computed from the rule alone, by a solver that proves each value; no
-//! value of the run is read.
+//! value of the run is read. A bit that flips in a value of a copy is noticed ([`two_copies`]).
 
+mod ahead;
 mod by_waypoints;
 mod differences;
 mod shown;
+mod two_copies;
 
 #[cfg(doc)]
 use super::LISTED;
-use super::facts::{CertifiedFacts, FactCounter};
-use super::offset_copy::OffsetCopy;
-use super::watch::Watch;
+use super::facts::CertifiedFacts;
 use super::{PeriodWindow, Proof};
 use crate::checkpoint::commit::RETAINED_HEAD;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
-use crate::run::ProofSummary;
 use crate::solver::Method;
-use crate::theory::definition::Sequence;
-use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use differences::Differences;
-use shown::Shown;
-
-/// Maximum number of values by which the distance of the copies exceeds the period.
-const MAX_LEAD: u64 = 1 << 22;
+use two_copies::TwoCopies;
 
 /// The result of computing values of a sequence twice, one period apart: all of them, or a part with waypoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +76,7 @@ impl WindowProof<'_> {
     /// # Errors
     /// Errors of the solver, [`Error::Discarded`] among them when a copy needs values that it has not retained;
     /// [`Error::Differs`] when the values before n1 do not belong to the period, so that the run or this computation
-    /// was wrong.
+    /// was wrong; [`Error::Flipped`] when a value of a copy or the memory of a solver has changed.
     pub(super) fn offset_copies(&self, go_on: impl FnMut(u64, u64) -> bool) -> Result<Option<OffsetCopies>> {
         self.offset_copies_retaining(RETAINED_HEAD, go_on)
     }
@@ -94,118 +87,15 @@ impl WindowProof<'_> {
         head: u64,
         mut go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<Option<OffsetCopies>> {
-        let p = self.period;
-        let lead = MAX_LEAD.min(head);
-        let mut front = OffsetCopy::new(self.rule, self.method, head)?;
-        let mut back = OffsetCopy::new(self.rule, self.method, head)?;
-        let mut ahead = Ahead::new(self);
-        let claimed = self.window.from - self.window.width(self.rule);
-        let mut behind = Differences::default();
-        let mut there = Vec::new();
-        while front.len() < ahead.n2 || back.len() < ahead.n1 {
-            if !go_on(front.len().min(ahead.n2) + back.len().min(ahead.n1), ahead.n1 + ahead.n2) {
+        let mut copies = TwoCopies::new(self, head)?;
+        while !copies.are_complete() {
+            let (done, of) = copies.progress();
+            if !go_on(done, of) {
                 return Ok(None);
             }
-            if front.len() < ahead.n2.min(back.len() + p + lead / 2) {
-                let from = front.advance(ahead.n2.min(back.len() + p + lead), lead)?;
-                let proof = front.proof();
-                ahead.see(from, &front.fresh, &proof);
-                continue;
-            }
-            let from = back.advance(ahead.n1.min(front.len() - p), 0)?;
-            there.resize(back.fresh.len(), 0);
-            front.values.read(from + p, &mut there)?;
-            behind.compare(from, &back.fresh, &there);
-            behind.require_none_from(claimed, p)?;
+            copies.step()?;
         }
-        front.check_memory()?;
-        back.check_memory()?;
-        let Ahead { n1, proof, counting, nearer, shown, .. } = ahead;
-        let window = proof.window.unwrap_or(self.window);
-        behind.require_none_from(n1 - window.width(self.rule), p)?;
-        let preperiod = behind.preperiod();
-        let exceptions = (preperiod <= p).then_some((behind.count, behind.first));
-        let least = if nearer { shown.nearer.found } else { shown.given.found };
-        Ok(Some(OffsetCopies { preperiod, exceptions, counted: counting.done(), proof: Proof { least, ..proof } }))
-    }
-}
-
-/// What the front copy shows.
-struct Ahead {
-    p: u64,
-    n1: u64,
-    n2: u64,
-    /// The current proof, without its witnesses of the least period, which are in `shown`.
-    proof: Proof,
-    window: PeriodWindow,
-    /// Whether the front copy's own watch found the window of `proof`.
-    nearer: bool,
-    watch: Watch,
-    counting: FactCounter,
-    shown: BothShown,
-}
-
-/// Witnesses of the least period, from the values before the n1 of the run and before the n1 of the copy's own window.
-struct BothShown {
-    given: Shown,
-    nearer: Shown,
-    /// The n1 of `nearer`.
-    mark: Option<u64>,
-}
-
-impl Ahead {
-    fn new(proved: &WindowProof<'_>) -> Ahead {
-        let WindowProof { rule, period: p, proof, window, .. } = *proved;
-        let given = Shown::new(window.from - window.width(rule)..window.from, p);
-        Ahead {
-            p,
-            n1: window.from,
-            n2: proof.length,
-            proof: proof.clone(),
-            window,
-            nearer: false,
-            watch: Watch::new(rule),
-            counting: FactCounter::new(window.space, window.to),
-            shown: BothShown { given, nearer: Shown::new(0..0, p), mark: None },
-        }
-    }
-
-    /// Receives the next values, those from `from` on.
-    fn see(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
-        if !self.nearer {
-            self.watch.see(from, values, proof);
-            self.follow_mark(from, values);
-            self.take_nearer();
-        }
-        // The window found may end inside the batch; a certificate covers only the values before this end.
-        let needed = &values[..index(self.n2.saturating_sub(from)).min(values.len())];
-        self.counting.see(from, needed);
-        self.shown.given.see(from, values);
-    }
-
-    fn follow_mark(&mut self, from: u64, values: &[u16]) {
-        let Some((n1, window)) = self.watch.mark_now() else { return };
-        let shown = &mut self.shown;
-        if shown.mark == Some(n1) {
-            shown.nearer.see(from, values);
-            return;
-        }
-        let start = n1 - window.len() as u64;
-        (shown.mark, shown.nearer) = (Some(n1), Shown::new(start..n1, self.p));
-        shown.nearer.see(start, window);
-        shown.nearer.see(n1, &values[index(n1 - from)..]);
-    }
-
-    /// Replaces the proof by the one that the watch has found, when that has the same period and space and a smaller
-    /// n2.
-    fn take_nearer(&mut self) {
-        let Some(found) = self.watch.found.as_ref().filter(|found| found.period == self.p) else { return };
-        let Some(proof) = &found.proof else { return };
-        let Some(window) = proof.window.filter(|window| window.space == self.window.space) else { return };
-        if proof.length < self.n2 {
-            (self.n1, self.n2, self.nearer) = (window.from, proof.length, true);
-            self.proof = proof.clone();
-        }
+        copies.finish().map(Some)
     }
 }
 

@@ -82,6 +82,12 @@ impl Ends {
             self.last.shrink_to(index(keep.saturating_add(keep / 2)));
         }
     }
+
+    /// Flips a bit of G(n), which must be in the head.
+    #[cfg(test)]
+    pub(crate) fn flip(&mut self, n: u64) {
+        self.head[index(n)] ^= 4;
+    }
 }
 
 impl Sequence for Ends {

@@ -85,11 +85,13 @@ fn copies_that_contradict_the_run_are_refused() {
         let proof = Proof { theorem: Theorem::P4, from, length, window: None, least: Vec::new() };
         OffsetCopies { preperiod, exceptions: None, counted, proof }
     };
-    confirm(&copies(105_351, length), period, view).unwrap();
+    let right = &copies(105_351, length);
+    confirm_digest(right, view).unwrap();
+    confirm_preperiod(right, period, view).unwrap();
     for wrong in [0, 1, 105_350, 105_352, 200_001] {
-        let confirmed = confirm(&copies(wrong, length), period, view);
+        let confirmed = confirm_preperiod(&copies(wrong, length), period, view);
         assert!(matches!(confirmed, Err(Error::Flipped { .. })), "{wrong}: {confirmed:?}");
     }
-    let other = confirm(&copies(105_351, length - 1), period, view);
+    let other = confirm_digest(&copies(105_351, length - 1), view);
     assert!(matches!(other, Err(Error::OtherDigest { .. })), "{other:?}");
 }

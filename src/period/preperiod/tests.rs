@@ -7,6 +7,8 @@ use crate::period::waypoints::Waypoints;
 use crate::period::{LISTED, Repeat, Subject, exceptions};
 use crate::solver::ends::Ends;
 use crate::solver::{Histogram, SequenceStats, values};
+use crate::table::digest::DigestChain;
+use crate::theory::nimber::index;
 
 /// The copies retain few values. Published periods and preperiods: .16 149459, 105351; .56 144, 326640; 2×n
 /// squares 12, 71.
@@ -108,4 +110,40 @@ fn waypoints_show_the_same_preperiod_as_the_whole_table() {
         let wrong = find(&run, &mut |_| true);
         assert!(matches!(wrong, Err(Error::Differs { n, .. }) if n == passed as u64 - 100), "{game}: {wrong:?}");
     }
+}
+
+/// A value of the front copy that the back copy is compared with later, and a back copy with other values. Published
+/// period and preperiod: .16 149459, 105351.
+#[test]
+fn a_flipped_value_of_a_copy_is_noticed() {
+    let method = Method::Sparse(Kernel::best());
+    let (rule, p, n0): (Rule, _, _) = (".16".parse().unwrap(), 149_459, 105_351);
+    let all = values(&rule, method, 1 << 20).unwrap();
+    let (space, _) = Histogram::of(&all).unwrap().best_space(&rule);
+    let freed = SequenceStats::default();
+    let subject = Subject { rule: &rule, method, space, values: &all, freed: &freed };
+    let proof = subject.prove_by_window(n0, p).unwrap().unwrap();
+    let proved = WindowProof { rule: &rule, method, period: p, proof: &proof, window: proof.window.unwrap() };
+    let preperiod = |flip: &dyn Fn(&mut TwoCopies)| {
+        let mut copies = TwoCopies::new(&proved, 1 << 20).unwrap();
+        while copies.back.len() == 0 {
+            copies.step().unwrap();
+        }
+        flip(&mut copies);
+        while !copies.are_complete() {
+            copies.step()?;
+        }
+        copies.finish().map(|found| found.preperiod)
+    };
+    assert_eq!(preperiod(&|_| ()).unwrap(), n0);
+    // Without a check, the first would not change the preperiod, and the second would raise it.
+    for n in [p + n0 - 1, p + n0] {
+        let found = preperiod(&|copies| {
+            assert!(copies.front.len() > n && copies.back.len() < n0 - 1);
+            copies.front.values.flip(n);
+        });
+        assert!(matches!(found, Err(Error::Flipped { .. })), "{n}: {found:?}");
+    }
+    let found = preperiod(&|copies| copies.back_digest = DigestChain::new());
+    assert!(matches!(found, Err(Error::Flipped { .. })), "{found:?}");
 }
