@@ -293,7 +293,7 @@ pub enum Error {
         needed.saturating_sub(*available)
     )]
     NoRoom {
-        /// The run directory.
+        /// The file or the directory that was to be written.
         path: PathBuf,
         /// Number of bytes still to be written.
         needed: u64,

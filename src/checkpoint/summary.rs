@@ -215,8 +215,7 @@ impl DiscardSummary {
         if bytes.len() as u64 > MAX_BYTES {
             return Err(Error::Memory { what: "the summary of the discarded values", bytes: bytes.len() as u64 });
         }
-        dir.write_whole(&name, &bytes)
-            .map_err(|source| dir.write_error(source, &dir.join(&name), bytes.len() as u64, "writing"))?;
+        dir.write_whole(&name, &bytes)?;
         Ok(Attached { name, blake3: blake3::hash(&bytes).to_hex().to_string() })
     }
 

@@ -69,7 +69,7 @@ fn statement(error: &Error) -> String {
             size(needed.saturating_sub(*available)),
             // The disk filled up during the run, or has no room for a further value.
             if fits.is_none() {
-                "; make room, then repeat the command, which resumes from the last commit"
+                "; make room, then repeat the command, which continues after what was committed"
             } else {
                 ""
             }
@@ -337,7 +337,7 @@ mod tests {
         let text = "x: no room: 9 kB are still to be written, 4 kB are free, 5 kB are missing";
         assert_eq!(
             message(&room(None, None)),
-            format!("{text}; make room, then repeat the command, which resumes from the last commit")
+            format!("{text}; make room, then repeat the command, which continues after what was committed")
         );
         let range = Error::Range { from: 5, to: 7, count: 6 };
         assert_eq!(

@@ -13,7 +13,7 @@
 use super::mark::Mark;
 use super::sealed_values;
 use crate::checkpoint::journal::Record;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::run::{ProofSummary, RunReader, space_of};
 use crate::storage::Dir;
 use crate::table::files::WATCH;
@@ -64,7 +64,7 @@ pub(super) fn write(dir: &Path, view: &RunReader, mark: &Mark) -> Result<()> {
     let ProofSummary { rares, last_rare, depth, .. } = mark.proof;
     let (n1, format) = (mark.n1, FORMAT.into());
     let line = Line { format, run, count, digest, n1, rares, last_rare, depth, seal: String::new() };
-    Dir::at(dir).write_whole(WATCH, &line.file(&mark.window)).map_err(Error::io("writing", dir.join(WATCH)))
+    Dir::at(dir).write_whole(WATCH, &line.file(&mark.window))
 }
 
 /// Returns the saved mark; `None` unless an unaltered one was written when the run had exactly its current length.

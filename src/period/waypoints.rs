@@ -9,7 +9,7 @@
 //! contains the BLAKE3 hash of the whole.
 
 use super::sealed_values;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::storage::Dir;
 use crate::table::files::{waypoint_name, waypoint_number};
 use crate::theory::nimber::index;
@@ -57,8 +57,7 @@ impl Waypoints {
     /// # Errors
     /// Errors of writing the file.
     pub(super) fn write(&self, n: u64, values: &[u16]) -> Result<()> {
-        let name = waypoint_name(n);
-        self.dir.write_whole(&name, &self.bytes(n, values)).map_err(Error::io("writing", self.dir.join(&name)))
+        self.dir.write_whole(&waypoint_name(n), &self.bytes(n, values))
     }
 
     /// The bytes of the file.

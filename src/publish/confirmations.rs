@@ -70,7 +70,7 @@ pub fn record(dir: &Path, confirmation: Confirmation) -> Result<()> {
         all.push(confirmation);
     }
     let text = serde_json::to_string_pretty(&all).expect("numbers and text are JSON") + "\n";
-    dir.write_whole(NAME, text.as_bytes()).map_err(Error::io("writing", dir.join(NAME)))
+    dir.write_whole(NAME, text.as_bytes())
 }
 
 /// Opens and locks the file, which another process may be replacing; creates it empty if there is none.

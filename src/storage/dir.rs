@@ -171,8 +171,13 @@ impl Dir {
     /// is changed any more ([`poisoned`]).
     ///
     /// # Errors
-    /// The error of the system.
-    pub fn write_whole(&self, name: &str, bytes: &[u8]) -> Result<()> {
+    /// [`crate::Error::NoRoom`] on a full disk, otherwise [`crate::Error::Io`].
+    pub fn write_whole(&self, name: &str, bytes: &[u8]) -> crate::Result<()> {
+        let written = self.try_write_whole(name, bytes);
+        written.map_err(|source| self.write_error(source, &self.join(name), bytes.len() as u64, "writing"))
+    }
+
+    fn try_write_whole(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let part = format!("{name}.part");
         self.remove(&part)?; // left by a process that was killed here, or a link that leads elsewhere
         let file = self.open(&part, Mode::New)?;

@@ -43,9 +43,7 @@ impl Records for RecordFiles<'_> {
             }
             _ => record,
         };
-        self.dir
-            .write_whole(&name, record.file_text().as_bytes())
-            .map_err(Error::io("writing", self.dir.join(&name)))?;
+        self.dir.write_whole(&name, record.file_text().as_bytes())?;
         Ok(None)
     }
 }

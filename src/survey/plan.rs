@@ -126,7 +126,7 @@ impl Plan {
         if text.len() as u64 > MAX_BYTES {
             return Err(Error::Survey { path: dir.join(NAME), why: SurveyReason::PlanTooLong { most: MAX_BYTES } });
         }
-        dir.write_whole(NAME, text.as_bytes()).map_err(Error::io("writing", dir.join(NAME)))
+        dir.write_whole(NAME, text.as_bytes())
     }
 
     /// Checks the fields; the error is a sentence that states what is wrong.

@@ -94,7 +94,7 @@ impl Saved<&[u16]> {
         let mut bytes = serde_json::to_vec(&head).expect("numbers and text are JSON");
         bytes.push(b'\n');
         bytes.extend(self.values.iter().flat_map(|value| value.to_le_bytes()));
-        dir.write_whole(&name(&self.game), &bytes).map_err(Error::io("writing", path(dir, &self.game)))
+        dir.write_whole(&name(&self.game), &bytes)
     }
 }
 

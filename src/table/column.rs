@@ -250,9 +250,7 @@ impl Column {
             return Ok(None);
         }
         let name = unused_name(&self.dir, &stem, "bin")?;
-        self.dir
-            .write_whole(&name, &bytes)
-            .map_err(|source| self.dir.write_error(source, &self.dir.join(&name), bytes.len() as u64, "writing"))?;
+        self.dir.write_whole(&name, &bytes)?;
         Ok(Some(name))
     }
 

@@ -162,7 +162,9 @@ impl<'a> Part<'a> {
 
     /// Appends whole lines.
     fn append(&self, written: &mut Written, bytes: &[u8]) -> Result<()> {
-        self.file.write_all_at(bytes, written.length).map_err(Error::io("writing", self.path()))?;
+        self.file
+            .write_all_at(bytes, written.length)
+            .map_err(|source| self.dir.write_error(source, &self.path(), bytes.len() as u64, "writing"))?;
         written.add(bytes);
         Ok(())
     }

@@ -279,7 +279,7 @@ impl Plan {
             // Takes no room then. The file itself stays, because another process may wait for its lock.
             let _ = file.set_length(0);
         }
-        written.map_err(writing())?;
+        written.map_err(|source| dir.write_error(source, &dir.join(NAME), text.len() as u64, "writing"))?;
         dir.rename(&part, NAME).map_err(writing())?;
         dir.sync().map_err(writing())
     }

@@ -282,3 +282,29 @@ fn resume_without_any_room_advises_to_make_room() {
     let stderr = text(&refused.stderr);
     assert!(refused.status.code() == Some(1) && stderr.contains("on another file system"), "{stderr}");
 }
+
+#[test]
+fn surveys_and_units_on_a_full_disk_say_how_much_is_missing() {
+    let mount = match Mount::tmpfs(MEGA) {
+        Ok(mount) => mount,
+        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
+    };
+    let (survey, units) = (mount.path().join("survey"), mount.path().join("units"));
+    let surveyed = || grundy(["survey", "--digits", "1", "--to", "1000", "-o"]).arg(&survey).output().unwrap();
+    assert!(surveyed().status.success());
+    let mut plan = grundy(["units", "survey", "--digits", "1", "--to", "1000", "--parts", "2", "--in"]);
+    let planned = text(&plan.arg(&units).output().unwrap().stdout);
+    let name = planned.lines().next().expect("the plan has two units").to_owned();
+    let unit = || grundy(["unit", &name, "--in"]).arg(&units).output().unwrap();
+    std::fs::remove_file(survey.join("0.7.json")).unwrap();
+    fill(&mount.path(), 0);
+    for output in [surveyed(), unit()] {
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("no room: ") && stderr.contains("make room"), "{stderr}");
+    }
+    std::fs::remove_file(mount.path().join("filler")).unwrap();
+    for output in [surveyed(), unit()] {
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+}
