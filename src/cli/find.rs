@@ -13,6 +13,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use grundy::Error;
 use grundy::find::{Question, Row, rows};
+use grundy::run::RunReader;
 use grundy::solver::{self, Method, SparseSpace};
 use grundy::theory::catalogue::{self, PeriodFact};
 use grundy::theory::definition::Sequence;
@@ -215,13 +216,12 @@ fn write(
     // No progress bar between rows on the same terminal.
     let meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
     meter.begin("searching", 0, Some(range.end - range.start));
-    let mut table = Table { format, header: Some(header(question)), index: 0, gap: None };
+    let mut table = Table::new(format, question);
     let mut is_empty = true;
     let written = output.write(|out| {
         let mut see = |n| {
             meter.at(n - range.start);
-            // A search without results would not notice that the output was stopped.
-            if signals::is_stopping() { Err(Stopped.into()) } else { Ok(()) }
+            check_stop()
         };
         let mut give = |row| {
             is_empty = false;
@@ -241,6 +241,22 @@ fn write(
         complain!("grundy: warning: the value {value} does not occur, so the b-file ends before it");
     }
     written
+}
+
+/// Writes the rows of a run that answer `question` as CSV. `show` receives the n that the search has reached.
+pub(super) fn csv_of_run(run: &RunReader, question: &Question, show: impl Fn(u64), out: &mut dyn Write) -> Result<()> {
+    let mut table = Table::new(Format::Csv, question);
+    let mut see = |n| {
+        show(n);
+        check_stop()
+    };
+    rows_of_run(run, 0..run.len(), question, (&mut see, &mut |row| table.row(row, out)))?;
+    table.begin(out)
+}
+
+/// Ends a search after a signal. One without results would not notice that the output was stopped.
+fn check_stop() -> Result<()> {
+    if signals::is_stopping() { Err(Stopped.into()) } else { Ok(()) }
 }
 
 /// The header of a CSV file.
@@ -264,6 +280,10 @@ struct Table {
 }
 
 impl Table {
+    fn new(format: Format, question: &Question) -> Table {
+        Table { format, header: Some(header(question)), index: 0, gap: None }
+    }
+
     /// Writes the header, if the format has one, before the first row, or at the end of a table without rows.
     fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
         if let Some(header) = self.header.take().filter(|_| self.format == Format::Csv) {

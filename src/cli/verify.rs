@@ -120,11 +120,16 @@ pub(crate) fn verify(args: &Args, quiet: bool) -> Result<ExitCode> {
 /// Reports a check that failed: the result of the command, not an error of it.
 fn failed(args: &Args, error: anyhow::Error) -> Result<ExitCode> {
     let wrong = match error.downcast_ref() {
-        Some(Error::Wrong { n, .. } | Error::Excluded { n, .. }) => Some(*n),
+        Some(
+            Error::Wrong { n, .. }
+            | Error::Excluded { n, .. }
+            | Error::Differs { n, .. }
+            | Error::OptionsDiffer { n, .. },
+        ) => Some(*n),
         _ => None,
     };
     super::report(&error);
-    if wrong.is_some() {
+    if wrong.is_some() && !matches!(error.downcast_ref(), Some(Error::OptionsDiffer { .. })) {
         complain!(
             "{}: later values may be wrong as well; 'grundy verify {}' checks whether the files changed after the \
              computation. If they did not, compute the run again in another directory",

@@ -156,7 +156,7 @@ impl Certificate {
         if !repeat.exact || !window.is_none_or(|window| may_certify(subject.rule, repeat.preperiod, &window)) {
             return Ok(None);
         }
-        if !is_named(subject.rule) {
+        if !subject.rule.is_named() {
             return Ok(None);
         }
         let space = window.map_or(SparseSpace::NONE, |window| window.space);
@@ -271,12 +271,6 @@ fn max_window_start(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> Optio
 /// Whether a certificate of P4 may state this window.
 pub(super) fn may_certify(rule: &Rule, preperiod: u64, window: &PeriodWindow) -> bool {
     max_window_start(rule, preperiod, window).is_some_and(|bound| window.from <= bound)
-}
-
-/// Whether the name of a rule is the canonical name of its game.
-fn is_named(rule: &Rule) -> bool {
-    let named = rule.name().parse::<Rule>();
-    named.is_ok_and(|named| (named.name(), named.digest()) == (rule.name(), rule.digest()))
 }
 
 fn refused(what: String) -> Error {

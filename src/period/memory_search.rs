@@ -215,9 +215,10 @@ impl MemorySearch {
     fn search(&mut self, count: u64) -> Result<()> {
         let values = &self.values[..index(count)];
         let space = solver::space_after(&self.rule, self.method, &values)?;
-        let finding = Subject { values: &values, space, ..self.subject() }.find()?;
+        let finding = Subject { values: &values, space, ..self.subject() }.find();
+        // A changed value can also make the search fail.
         self.check()?;
-        (self.space, self.finding) = (space, Some(finding));
+        (self.space, self.finding) = (space, Some(finding?));
         Ok(())
     }
 
@@ -332,5 +333,15 @@ mod tests {
         search.check().unwrap();
         search.values[299] ^= 1;
         assert!(matches!(search.check(), Err(Error::Flipped { .. })));
+    }
+
+    /// The flipped value is among those that the proof computes again, so that the search itself fails.
+    #[test]
+    fn a_flipped_value_that_ends_the_search_is_a_failed_check() {
+        let (rule, method) = (".16".parse().unwrap(), Method::default());
+        let mut search = MemorySearch::knowing(&rule, method, crate::solver::values(&rule, method, 600_000).unwrap());
+        search.values[200_000] ^= 4;
+        let searched = search.search_known();
+        assert!(matches!(searched, Err(Error::Flipped { .. })) && search.has_restarted, "{searched:?}");
     }
 }

@@ -132,9 +132,14 @@ impl<'a> Run<'a> {
     /// commit; `errors` of the record counts such failures.
     ///
     /// # Errors
-    /// Every variant of [`Error`]; committed values stay. [`Error::Differs`], [`Error::OptionsDiffer`] or
+    /// Every variant of [`Error`]; committed values stay. [`Error::Rule`] for a rule that does not have the name of its
+    /// game ([`Rule::is_named`]). [`Error::Differs`], [`Error::OptionsDiffer`] or
     /// [`Error::Flipped`] if the same check fails twice in the same way, or if too many checks fail.
     pub fn run(self) -> Result<Outcome> {
+        if let Some(rule) = self.rule.filter(|rule| !rule.is_named()) {
+            let name = rule.name().escape_default();
+            return Err(Error::Rule(format!("'{name}' names no game of these moves, so no reader could open the run")));
+        }
         let path = self.dir.path().to_owned();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.options.threads).build();
         let pool = pool.map_err(Error::threads(path.display()))?;

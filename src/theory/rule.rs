@@ -239,6 +239,21 @@ impl Rule {
         &self.name
     }
 
+    /// Whether the name is the canonical name of a game with these moves. [`Rule::from_moves`] accepts any name, but
+    /// run directories and certificates contain only the name, which their readers parse.
+    ///
+    /// ```
+    /// use grundy::theory::rule::Rule;
+    /// let kayles: Rule = "kayles".parse()?;
+    /// let mine = Rule::from_moves("mine", kayles.moves().to_vec())?;
+    /// assert_eq!((kayles.is_named(), mine.is_named()), (true, false));
+    /// # Ok::<(), grundy::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        self.name.parse::<Rule>().is_ok_and(|named| (named.name(), named.digest()) == (self.name(), self.digest()))
+    }
+
     /// The moves, sorted, each once.
     #[must_use]
     pub fn moves(&self) -> &[Move] {

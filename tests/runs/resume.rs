@@ -7,9 +7,11 @@ use crate::support::{
     DATA, Random, count, grundy, is_ignored, kernels, run, run_well, same_run, start, status, text, wait_until,
 };
 use grundy::checkpoint::journal::{self, RECORD};
+use grundy::error::Error;
 use grundy::kernel::Kernel;
 use grundy::run::{Options, Run, RunReader};
 use grundy::solver::Method;
+use grundy::storage::Dir;
 use grundy::table::Width;
 use grundy::theory::definition;
 use grundy::theory::rule::{Leaves, Move, Rule};
@@ -110,7 +112,9 @@ fn table_of_values_above_6000_equals_the_definition() {
             let method = Method::Sparse(kernel);
             let to = Some(values.len() as u64);
             let options = Options { to, threads: 2, method, width: Some(width), keep: None, rollback: false };
-            Run::builder(&rule, &dir).options(options).run().unwrap();
+            // The name of the rule is no game, so `Run::run` refuses it.
+            assert!(matches!(Run::builder(&rule, &dir).run(), Err(Error::Rule(_))));
+            Run::on(Some(&rule), &Dir::at(&dir)).options(options).run_in_pool().unwrap();
             let last = journal::read(&dir).unwrap().last;
             assert!(
                 last.checks.get("witnessed") > Some(0),

@@ -35,8 +35,8 @@ KINDS = {
 OF_VALUES = [kind for kind in KINDS if kind not in ("lengths", "periods", "rate")]
 
 _EPILOG = """\
-SOURCE is a run directory or a game, as for the program: a game is computed by the program first
-(2^20 values, or as many as --range needs). Numbers: 1e9, 2^35, 3*2^24, 10M. The suffix of FILE,
+SOURCE is a run directory, or else a game, which the program computes first (2^20 values, or as many
+as --range needs). Numbers: 1e9, 2^35, 3*2^24, 10M. The suffix of FILE,
 .png or .svg, is the format. Values are read in pieces, so memory does not grow with the run.
 
 exit status: 0 drawn, 1 nothing to draw or FILE cannot be written, 2 usage, 3 damage, 130, 143 or

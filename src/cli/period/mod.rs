@@ -471,7 +471,8 @@ fn certify(subject: Subject<'_>, finding: &Finding, args: &Args) -> Result<()> {
         Some(certificate) => {
             super::output::whole_file(path, |out| Ok(out.write_all(certificate.to_json().as_bytes())?))?;
             if !args.is_certificate_printed() {
-                note(&format!("wrote the certificate {0}; 'grundy verify {0}' checks it", path.display()));
+                let quoted = quoted_path(path);
+                note(&format!("wrote the certificate {}; 'grundy verify {quoted}' checks it", path.display()));
             }
             Ok(())
         }

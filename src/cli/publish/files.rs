@@ -1,12 +1,12 @@
 //! The tables and pictures of a publication.
 
 use super::RECORDS;
-use crate::cli::discarded::rows_of_run;
+use crate::cli::find;
 use crate::cli::output;
 use crate::cli::progress::{Meter, note};
 use crate::cli::signals::{self, Stopped};
 use anyhow::{Context, Result};
-use grundy::find::{Question, Row};
+use grundy::find::Question;
 use grundy::publish::Manifest;
 use grundy::run::RunReader;
 use grundy::solver::SparseSpace;
@@ -30,29 +30,14 @@ pub(super) fn tables(
     let meter = Meter::new(quiet);
     let count = run.len();
     let space = run.space();
-    let mut questions =
-        vec![(RECORDS, "n,value", Question::Records), ("histogram.csv", "value,count", Question::Histogram)];
+    let mut questions = vec![(RECORDS, Question::Records), ("histogram.csv", Question::Histogram)];
     if space != SparseSpace::NONE {
-        questions.push(("rares.csv", "n,value", Question::Rare(space)));
+        questions.push(("rares.csv", Question::Rare(space)));
     }
-    for (name, header, question) in questions {
+    for (name, question) in questions {
         names.push(name.to_owned());
-        output::whole_file(&dir.join(name), |out| {
-            writeln!(out, "{header}")?;
-            let mut see = |n| {
-                meter.phase("searching", n, count);
-                Ok(())
-            };
-            let mut write = |row| {
-                match row {
-                    Row::At { n, value } => writeln!(out, "{n},{value}")?,
-                    Row::Count { value, count } => writeln!(out, "{value},{count}")?,
-                    Row::First { .. } => {}
-                }
-                Ok(())
-            };
-            rows_of_run(run, 0..count, &question, (&mut see, &mut write))
-        })?;
+        let show = |n| meter.phase("searching", n, count);
+        output::whole_file(&dir.join(name), |out| find::csv_of_run(run, &question, show, out))?;
     }
     meter.end();
     names.extend(["bfile.txt".to_owned(), "segments.csv".to_owned()]);
