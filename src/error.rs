@@ -56,6 +56,16 @@ pub enum Error {
         /// Similar names of games.
         suggestions: Vec<String>,
     },
+    /// The number of a sequence of the OEIS in the place of a game.
+    #[error("{number} is a sequence, not a game: {formula} of '{game}'")]
+    OeisSequence {
+        /// The number.
+        number: &'static str,
+        /// The formula of its terms, such as `a(n) = G(n + 2)`.
+        formula: String,
+        /// The game whose values the sequence has.
+        game: &'static str,
+    },
     /// The misère form of a game, in which the player who cannot move wins.
     #[error(
         "'{}': misère play is not supported; this program computes normal play, in which the player who cannot move \
@@ -418,6 +428,7 @@ impl Error {
         match self {
             Error::Code { .. }
             | Error::UnknownGame { .. }
+            | Error::OeisSequence { .. }
             | Error::Misere { .. }
             | Error::Rule(_)
             | Error::LongName { .. }

@@ -63,26 +63,26 @@ def test_equal_games_share_a_row_of_the_furthest(tmp_path):
     rows = rows_of(done)
     assert (done.returncode, done.stderr) == (0, "")
     assert rows == [
-        "| 0.04 | A1 | 1 | 3,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |",
-        "| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |",
+        "| 0.04 | A1 | 1 | 3,000 | 3 | 4 | 0x7, n | 9 | 5 |  | b |  |  |",
+        "| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | d |  |  |",
     ]
 
 
 def test_games_with_a_known_period_are_left_out(tmp_path):
     # Published: .106 has period 328226140474 (A. Flammenkamp, 2002).
     rows = rows_of(call(tmp_path, [surveyed("0.106", 1000, "a"), surveyed("0.6", 2000, "d")]))
-    assert rows == ["| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  |  |  |"]
+    assert rows == ["| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | d |  |  |"]
 
 
 def test_runs_extend_the_survey_and_frontiers_stand_beside(tmp_path):
     survey = [surveyed("0.007", 1000, "a"), surveyed("0.6", 2000, "d"), surveyed("0.14", 10, "e")]
-    runs = [run("0.007", 5000, "f"), run("0.6", 1500, "g"), run("0.14", 20, "h", mask=0)]
+    runs = [run("0.007", 5000, "f" * 64), run("0.6", 1500, "g"), run("0.14", 20, "h", mask=0)]
     frontiers = ["0.04;4000;a book", "0.6;8000;this program, elsewhere", "0.6;7000;a thesis"]
     rows = rows_of(call(tmp_path, survey, runs, frontiers))
     assert rows == [
-        "| 0.007 | A1 | 0 | 5,000 | 8 | 2 | 0x7 | 11 | 6 | 77 | 4,000 | a book |",
-        "| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | 7,000 | a thesis |",
-        "| 0.14 |  | 0 | 20 |  |  |  | 11 | 6 | 77 |  |  |",
+        "| 0.007 | A1 | 0 | 5,000 | 8 | 2 | 0x7 | 11 | 6 | 77 | ffffffffffffffff | 4,000 | a book |",
+        "| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | d | 7,000 | a thesis |",
+        "| 0.14 |  | 0 | 20 |  |  |  | 11 | 6 | 77 | h |  |  |",
     ]
 
 

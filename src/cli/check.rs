@@ -39,11 +39,13 @@ const PIECE: usize = 1 << 16;
                         Lines that begin with '#' are comments. If a value differs, the exit status is 3, and the \
                         command tries the offsets from K - 9 to K + 9, because many sequences in the OEIS number the \
                         heaps differently.\n\n\
-                        JSON keys: game count agree first last differs offset; 'count' is the number of terms in the \
+                        JSON keys: game count agree first last differs offset gap; 'count' is the number of terms in the \
                         file, 'agree' the number of terms that are equal to the computed values, 'first' and 'last' \
                         are the least and the greatest heap; 'differs' is null, or the first difference in the file, \
                         with the keys line n stated computed; 'offset' is null, or another offset at which the terms \
-                        of at least 10 heaps can be compared, and all of these agree.")]
+                        of at least 10 heaps can be compared, and all of these agree; 'gap' is null, or the first line \
+                        whose n does not follow that of the line before, with the keys line index after, where \
+                        'after' is the n before.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
@@ -54,7 +56,7 @@ pub(crate) struct Args {
     /// The file contains n + K instead of n, as 'grundy export --offset' writes it; K may be negative.
     #[arg(long, value_name = "K", default_value = "0", allow_negative_numbers = true, value_parser = number::offset)]
     offset: i64,
-    /// The file contains values without n; the first is that of n = N, or of n + K = N with --offset.
+    /// The file contains values without n; the first is G(N). With --offset K, the first is G(N - K).
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::offset)]
     from: Option<i64>,
     /// Verify the run's table against the digests in the journal first; exit with status 3 if a byte was altered. Only
@@ -81,12 +83,20 @@ struct Found<'a> {
     differs: Option<Difference>,
     /// Another offset at which all terms agree, as far as they can be compared.
     offset: Option<i64>,
-    /// The first two successive terms of which the second is not about the next heap.
-    #[serde(skip)]
-    gap: Option<[Term; 2]>,
+    gap: Option<Gap>,
     /// The index of the first term and the offset, as the user gave them.
     #[serde(skip)]
     given: (Option<i64>, i64),
+}
+
+/// The first term that is not about the heap after that of the term before it.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+struct Gap {
+    line: usize,
+    /// The index of the term in the file.
+    index: i64,
+    /// The index of the term before it.
+    after: i64,
 }
 
 /// A term that is not the value.
@@ -105,7 +115,7 @@ pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
         return Err(Usage(COMPUTED.into()).into());
     }
     let terms = terms::read(&args.file, args.from)?;
-    let heaps = heaps(&args.file, &terms, args.offset)?;
+    let heaps = heaps(args, &terms)?;
     let (rule, tally, offset) = match source {
         Source::Directory(dir) => {
             let view = open(&dir, args.verify, quiet)?;
@@ -159,23 +169,25 @@ fn heap(term: &Term, offset: i64) -> i128 {
     i128::from(term.index) - i128::from(offset)
 }
 
-/// The first two successive terms of which the second is not about the next heap.
-fn gap(terms: &[Term]) -> Option<[Term; 2]> {
+/// The first gap between terms.
+fn gap(terms: &[Term]) -> Option<Gap> {
     let mut pairs = terms.windows(2).map(|pair| [pair[0], pair[1]]);
-    pairs.find(|[one, next]| one.index.checked_add(1) != Some(next.index))
+    let [one, next] = pairs.find(|[one, next]| one.index.checked_add(1) != Some(next.index))?;
+    Some(Gap { line: next.line, index: next.index, after: one.index })
 }
 
 /// The range from the least heap of all terms to the greatest.
 ///
 /// # Errors
 /// [`Error::Line`] at a term whose heap is negative or above 2^63 - 1.
-fn heaps(path: &Path, terms: &[Term], offset: i64) -> Result<Range<u64>> {
+fn heaps(args: &Args, terms: &[Term]) -> Result<Range<u64>> {
     let (mut least, mut end) = (u64::MAX, 0);
+    let option = if args.from.is_some() { "--from" } else { "--offset" };
     for term in terms {
-        let n = u64::try_from(heap(term, offset)).ok().filter(|&n| n <= i64::MAX as u64);
-        let n = n.ok_or_else(|| {
-            let what = format!("n = {}; heaps have 0 to 2^63 - 1 tokens; change --offset", heap(term, offset));
-            Error::Line { path: called(path).into(), line: term.line, what }
+        let n = heap(term, args.offset);
+        let n = u64::try_from(n).ok().filter(|&n| n <= i64::MAX as u64).ok_or_else(|| {
+            let what = format!("n = {n}; heaps have 0 to 2^63 - 1 tokens; change {option}");
+            Error::Line { path: called(&args.file).into(), line: term.line, what }
         })?;
         (least, end) = (least.min(n), end.max(n + 1));
     }
@@ -280,9 +292,8 @@ impl Found<'_> {
         let (file, game, count) = (printable(called(path)), self.game, HumanCount(self.count));
         let [first, last] = [self.first, self.last].map(HumanCount);
         let Some(Difference { line, n, stated, computed }) = self.differs else {
-            let gap = self.gap.map_or_else(String::new, |[one, next]| {
-                let Term { line, index, .. } = next;
-                format!("; its n are not consecutive: in line {line}, {index} follows {}", one.index)
+            let gap = self.gap.map_or_else(String::new, |Gap { line, index, after }| {
+                format!("; its n are not consecutive: in line {line}, {index} follows {after}")
             });
             let values = counted(self.count, "values");
             return format!("{file} agrees with {game}: {values}, from n = {first} to {last}{gap}\n");

@@ -3,7 +3,7 @@
 use super::output::Output;
 use super::progress::{Meter, note};
 use super::source::Source;
-use super::values::{COMPUTED, computed, in_pieces, open};
+use super::values::{COMPUTED, in_pieces, of_game, open};
 use super::{Usage, advice, layout, number, parquet_file};
 use anyhow::Result;
 use clap::ValueEnum;
@@ -84,7 +84,7 @@ impl Format {
 struct Values<'a> {
     rule: &'a Rule,
     all: &'a dyn Sequence,
-    /// The largest of all values.
+    /// A bound of the values to write.
     largest: u16,
     /// The positions to write.
     range: Range<u64>,
@@ -115,9 +115,14 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
         Source::Game(rule) => {
             let range = args.range.clone().unwrap_or(0..USUAL);
-            let values = computed(&rule, range.end, quiet)?;
-            let largest = values.iter().copied().max().unwrap_or(0);
-            let all = Prefix { of: &values, count: range.end };
+            rule.check_heap(range.end.saturating_sub(1))?;
+            let values = of_game(&rule, range.end, quiet)?;
+            let mut largest = 0;
+            in_pieces(&*values, range.clone(), |_, piece| {
+                largest = piece.iter().copied().fold(largest, u16::max);
+                Ok(())
+            })?;
+            let all = Prefix { of: &*values, count: range.end };
             write_to(&output, &Values { rule: &rule, all: &all, largest, range }, args, quiet)
         }
     }

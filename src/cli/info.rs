@@ -30,7 +30,7 @@ const SHOWN: usize = 20;
                         is 0 if no sparse space is known. 'searched' is the number of first values in which this \
                         program found no period, 'computed' the number of values of the longest published \
                         computation that is known to this program, null if it is not larger. 'oeis' has the keys \
-                        sequence and shift: a(k) = G(k + shift). What is unknown is null.")]
+                        sequence, shift and first: a(k) = G(k + shift) for k >= first. What is unknown is null.")]
 pub(crate) struct Args {
     /// Game to describe.
     #[arg(value_parser = advice::rule)]
@@ -86,7 +86,9 @@ fn object(facts: &Facts<'_>) -> serde_json::Value {
         "searched": searched,
         "period_source": facts.known.period.as_ref().map(|period| &period.source),
         "computed": facts.known.computed.as_ref().map(|computed| computed.fact),
-        "oeis": facts.known.oeis.map(|OeisSequence { number, shift }| json!({ "sequence": number, "shift": shift })),
+        "oeis": facts.known.oeis.map(|OeisSequence { number, shift, first }| {
+            json!({ "sequence": number, "shift": shift, "first": first })
+        }),
         "computed_source": facts.known.computed.as_ref().map(|computed| &computed.source),
     })
 }
@@ -108,7 +110,7 @@ fn text(facts: &Facts<'_>) -> String {
         lines.push(("standard form", standard_form(form)));
         lines.extend(same_sequence(facts, form));
     }
-    lines.extend(facts.known.oeis.map(|sequence| ("OEIS", oeis(sequence))));
+    lines.extend(facts.known.oeis.into_iter().flat_map(|sequence| oeis(sequence, facts.rule.name())));
     lines.push(("sparse space", sparse_space(facts.known.space.as_ref())));
     lines.push(("period", period(facts)));
     lines.iter().map(|(label, text)| paragraph(label, text)).collect()
@@ -143,16 +145,18 @@ fn same_sequence(facts: &Facts<'_>, form: &StandardForm) -> Vec<(&'static str, S
     [("equal games", reason.to_owned())].into_iter().chain(lines).collect()
 }
 
-/// The sequence of the OEIS, and how its index and the heap differ.
-fn oeis(OeisSequence { number, shift }: OeisSequence) -> String {
-    match shift {
-        0 => format!("{number}: a(n) = G(n)"),
-        1.. => format!("{number}: a(n) = G(n + {shift}), with 'check' and 'export': --offset -{shift}"),
-        _ => {
-            let size = shift.unsigned_abs();
-            format!("{number}: a(n) = G(n - {size}), with 'check' and 'export': --offset {size}")
-        }
-    }
+/// The sequence of the OEIS, and the commands that write and check its b-file.
+fn oeis(sequence: OeisSequence, game: &str) -> Vec<(&'static str, String)> {
+    /// Number of terms of the b-file.
+    const TERMS: u64 = 10_000;
+    let OeisSequence { number, shift, first } = sequence;
+    let from = first.saturating_add_signed(shift);
+    let offset = if shift == 0 { String::new() } else { format!(" --offset {}", -shift) };
+    vec![
+        ("OEIS", format!("{number}: {sequence}, n >= {first}")),
+        ("", format!("b-file: grundy export {game} --format bfile --range {from}..{}{offset}", from + TERMS)),
+        ("", format!("check: grundy check {game} FILE{offset}")),
+    ]
 }
 
 fn sparse_space(space: Option<&Sourced<SpaceFact>>) -> String {

@@ -135,9 +135,12 @@ pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(from..to)
 }
 
-/// Parses a number that is added to each n, such as -1.
+/// Parses a number that is added to each n, such as -1 or +1.
 pub(crate) fn offset(text: &str) -> Result<i64, String> {
-    let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
+    let (sign, size) = match text.strip_prefix('-') {
+        Some(size) => (-1, size),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
     let size =
         i64::try_from(number(size)?).map_err(|_| "this number must be between -(2^63 - 1) and 2^63 - 1".to_owned())?;
     Ok(sign * size)
@@ -253,9 +256,9 @@ mod tests {
 
     #[test]
     fn offsets_are_exact_or_refused() {
-        assert_eq!([offset("-1"), offset("1e3"), offset("0")], [Ok(-1), Ok(1000), Ok(0)]);
+        assert_eq!([offset("-1"), offset("+3"), offset("1e3"), offset("0")], [Ok(-1), Ok(3), Ok(1000), Ok(0)]);
         assert_eq!(offset("-9223372036854775807"), Ok(-i64::MAX));
-        for text in ["2^63", "-2^63", "x", "--1", "1.5"] {
+        for text in ["2^63", "-2^63", "x", "--1", "+-1", "1.5"] {
             assert!(offset(text).is_err(), "{text}");
         }
     }

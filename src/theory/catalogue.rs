@@ -122,10 +122,11 @@ pub fn known(rule: &Rule) -> Knowledge {
     Knowledge { period: periodic.or(searched), computed, space, oeis, equivalents, form }
 }
 
-/// The octal games of up to three digits, and the named games, with this standard form, ascending in shift.
+/// The octal games of up to three digits, the named games, and the games of sequences of the OEIS, with this standard
+/// form, ascending in shift.
 fn equivalents(form: &StandardForm) -> Vec<Equivalent> {
     let codes = (0..512).flat_map(|digits| [0, 4].map(|whole| format!("{whole}.{digits:03o}")));
-    let named = NAMED_GAMES.iter().map(|known| known.game.to_owned());
+    let named = NAMED_GAMES.iter().map(|known| known.game).chain(oeis::games()).map(str::to_owned);
     let mut found: Vec<Equivalent> = codes
         .chain(named)
         .filter_map(|name| {
@@ -206,11 +207,9 @@ impl Relative<'_> {
 
     /// The sequence of the OEIS for the game in question, if one is listed for this game.
     fn oeis(&self) -> Option<OeisSequence> {
-        let OeisSequence { number, shift } = oeis::of(self.rule.name())?;
-        Some(OeisSequence {
-            number,
-            shift: shift.checked_add_unsigned(self.shifts.0)?.checked_sub_unsigned(self.shifts.1)?,
-        })
+        let sequence = oeis::of(self.rule.name())?;
+        let shift = sequence.shift.checked_add_unsigned(self.shifts.0)?.checked_sub_unsigned(self.shifts.1)?;
+        Some(OeisSequence { shift, ..sequence })
     }
 
     /// The position of the game in question that corresponds to a position of this game.
@@ -359,15 +358,15 @@ mod tests {
     /// a(k) = G(k + shift): A002187 is the sequence of Dawson's Chess, .137, which is that of .07 one position earlier.
     #[test]
     fn sequences_of_the_oeis_are_those_of_equivalent_games() {
-        let of = |code: &str| known(&rule(code)).oeis.map(|OeisSequence { number, shift }| (number, shift));
+        let of = |code: &str| known(&rule(code)).oeis.map(|sequence| (sequence.number, sequence.shift));
         let expected =
             [("grundy", Some(("A002188", 0))), ("0.137", Some(("A002187", 0))), ("0.07", Some(("A002187", 1)))];
         for (code, expected) in expected.into_iter().chain([("0.6", Some(("A071433", 1))), ("grundy:d=2", None)]) {
             assert_eq!(of(code), expected, "{code}");
         }
-        for code in ["0.07", "0.4", "0.004", "4.004", "0.04", "0.771"] {
+        for code in ["0.07", "0.4", "0.045", "0.46", "0.004", "4.004", "0.04", "0.771"] {
             let (number, shift) = of(code).unwrap();
-            let listed = rule(oeis::game_of(number).unwrap());
+            let listed = rule(oeis::find(number).unwrap().0);
             let (values, others) =
                 (definition::values(&rule(code), 60).unwrap(), definition::values(&listed, 60).unwrap());
             let listed_shift = oeis::of(listed.name()).unwrap().shift;
@@ -382,8 +381,10 @@ mod tests {
         let table = include_str!("../../data/oeis-bfiles.csv");
         for line in table.lines().filter(|line| !line.starts_with('#')).skip(1) {
             let cells: Vec<&str> = line.split(',').collect();
-            let OeisSequence { number, shift } = known(&rule(cells[1])).oeis.unwrap();
+            let OeisSequence { number, shift, first } = known(&rule(cells[1])).oeis.unwrap();
+            let first_line = cells[2].split_once("..").unwrap().0;
             assert_eq!((cells[0], shift), (&*format!("b{}.txt", &number[1..]), 0), "{line}");
+            assert_eq!(first_line, first.to_string(), "{line}");
         }
     }
 

@@ -186,16 +186,15 @@ pub(super) fn find(wanted: &str) -> Option<&'static NamedGame> {
 
 /// The error for a name that is not known.
 pub(super) fn unknown(text: &str) -> Error {
-    Error::UnknownGame { text: text.to_owned(), suggestions: suggestions(text) }
+    match oeis::find(text) {
+        Some((game, sequence)) => Error::OeisSequence { number: sequence.number, formula: sequence.to_string(), game },
+        None => Error::UnknownGame { text: text.to_owned(), suggestions: suggestions(text) },
+    }
 }
 
-/// The names that the user may have meant by `text`: the game of a sequence of the OEIS, else Grundy's game with a
-/// parameter in another notation, else names that begin with `text`, else the names with the least edit distance, at
-/// most one edit per three letters.
+/// The names that the user may have meant by `text`: Grundy's game with a parameter in another notation, else names
+/// that begin with `text`, else the names with the least edit distance, at most one edit per three letters.
 fn suggestions(text: &str) -> Vec<String> {
-    if let Some(game) = oeis::game_of(text) {
-        return vec![game.to_owned()];
-    }
     let wanted = key(text);
     if let Some(name) = with_difference(&wanted) {
         return vec![name];

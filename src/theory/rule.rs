@@ -310,9 +310,10 @@ impl Rule {
     /// Checks that all moves of a heap of `n` are listed.
     ///
     /// # Errors
-    /// [`Error::Unlisted`] if n exceeds [`Rule::largest_heap`].
+    /// [`Error::Unlisted`] if n exceeds [`Rule::largest_heap`]; [`Error::ValueTooLarge`] in Nim.
     pub fn check_heap(&self, n: u64) -> Result<()> {
         match self.largest_heap {
+            Some(largest) if n > largest && self.is_nim() => Err(Error::ValueTooLarge { n: u64::from(u16::MAX) + 1 }),
             Some(largest) if n > largest => Err(Error::Unlisted { n, largest }),
             _ => Ok(()),
         }

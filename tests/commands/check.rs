@@ -69,7 +69,8 @@ fn every_altered_value_is_counted_and_the_first_is_named() {
         let found: Value = serde_json::from_str(&stdout).unwrap();
         let differs = json!({ "line": 6, "n": 3, "stated": 65539, "computed": 3 });
         let expected = json!({ "game": "0.77", "count": 70_001, "agree": 69_998, "first": 0, "last": 69_999,
-                               "differs": differs, "offset": null });
+                               "differs": differs, "offset": null,
+                               "gap": { "line": 6, "index": 3, "after": 3 } });
         assert_eq!((status, found), (3, expected), "{source}");
     }
 }
@@ -122,7 +123,7 @@ fn files_without_an_answer_are_refused() {
     home.fails(2, "check nothing b.txt", &["neither a game nor a directory"]);
     home.fails(1, "check kayles empty", &["empty", "no values"]);
     home.fails(1, "check kayles list", &["list, line 1", "--from"]);
-    home.fails(1, "check kayles list --from -1", &["list, line 1", "n = -1", "--offset"]);
+    home.fails(1, "check kayles list --from -1", &["list, line 1", "n = -1", "change --from"]);
     home.fails(1, "check kayles missing", &["missing"]);
     std::fs::write(home.path("large"), "0 18446744073709551616\n").unwrap();
     home.fails(1, "check kayles large", &["large, line 1", "2^64 - 1"]);

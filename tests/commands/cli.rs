@@ -194,6 +194,38 @@ fn export_and_find_use_a_proved_period() {
         assert!(said.contains("prove the period 34 from n = 53 on"), "{said}");
     }
     fails(2, &["find", ".07", "--rares", "--range", "0..1000000"], &["no sparse space is known", "period 34"]);
+    // More values than memory holds.
+    let start = 1_000_000_000_000_000_000;
+    let exported = stdout_of(&["export", ".07", "--format", "list", "--range", &format!("{start}..{}", start + 3)]);
+    assert_eq!(exported, format!("{}, {}, {}\n", value(start), value(start + 1), value(start + 2)));
+    fails(1, &["export", "nim", "--format", "csv", "--range", "65530..65540"], &["G(65536) is above 65535"]);
+}
+
+#[test]
+fn exceptions_on_stdout_come_without_the_report() {
+    let output = output_of(&["period", "kayles", "--exceptions", "-"]);
+    assert!(text(&output.stdout).lines().all(|line| line.split(' ').all(|word| word.parse::<u64>().is_ok())));
+    assert_eq!(text(&output.stdout).lines().count(), 14, "Winning Ways, chapter 4");
+    assert!(text(&output.stderr).contains("period 12"));
+    for option in ["--json", "--values"] {
+        fails(2, &["period", "kayles", "--exceptions", "-", option], &["nothing but the exceptions"]);
+    }
+}
+
+/// A071426(n) is the value of n + 2 in Treblecross, and its first term is a(1).
+#[test]
+fn info_prints_the_command_that_writes_the_sequence_of_the_oeis() {
+    let known = stdout_of(&["info", ".007"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let command = "grundy export 0.007 --format bfile --range 3..10003 --offset -2";
+    assert!(known.contains("A071426: a(n) = G(n + 2), n >= 1") && known.contains(command), "{known}");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let exported = stdout_of(&words);
+    // The first terms that the OEIS states.
+    assert!(exported.starts_with("1 1\n2 1\n3 1\n4 2\n5 2\n6 0\n7 3\n"), "{exported}");
+    assert!(
+        exported.lines().count() == 10_000 && exported.lines().last().is_some_and(|line| line.starts_with("10000 "))
+    );
+    fails(2, &["values", "A71426"], &["A071426 is a sequence", "a(n) = G(n + 2) of '0.007'"]);
 }
 
 #[test]

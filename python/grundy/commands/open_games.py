@@ -35,20 +35,24 @@ example: open_games.py data/results/octal3.csv --runs data/results/octal-runs.js
 
 HEADER = (
     "# Octal games without a known period\n\n"
-    "Each row stands for all games with the same sequence up to a shift, and describes the game\n"
-    "of them that has the most values computed by this program. The rows are in the order of the\n"
-    "standard forms of the games. *Equal games* counts the others in the survey. The *mask*\n"
-    "selects bits of a value; their parity decides whether its position is rare, with ', n' also\n"
-    "the parity of n. Without a mask, no sparse space was found within these values, and all\n"
-    "pairs of heaps were compared. *Seconds* is the time that a run took, on different machines,\n"
-    "so do not compare them; games without it were part of a survey. *Cited* is the largest\n"
-    "number of values in a computation by others that `data/frontiers.csv` cites. An empty cell\n"
-    "does not mean that nobody went further: the tables of A. Flammenkamp (octal.html) are not\n"
-    "included; where comments in the OEIS quote them, they reach 2^26 to 2^29. *OEIS* is the\n"
-    "sequence of the game in the On-Line Encyclopedia of Integer Sequences, perhaps shifted.\n\n"
+    "Each row stands for all games with the same sequence up to a shift, and describes the\n"
+    "game of them that has the most values computed by this program. The rows are in the\n"
+    "order of the standard forms of the games. *Equal games* counts the others in the survey.\n"
+    "The *mask* selects bits of a value: n is rare if it is 0 or if G(n) AND mask has an even\n"
+    "number of 1 bits; with ', n' after the mask, this holds for one parity of n, and for the\n"
+    "other the number is odd (`grundy info GAME` tells which). Without a mask, no sparse\n"
+    "space was found within these values, and all pairs of heaps were compared. *Seconds* is\n"
+    "the time that a run took, on different machines, so do not compare them; games without\n"
+    "it were part of a survey. *Digest* is the beginning of the digest of the values\n"
+    "(`docs/FORMAT.md`); `octal-runs.jsonl` and `octal3.csv` contain the whole digests, and\n"
+    "`README.md` states the commits and the machines. *Cited* is the largest number of values\n"
+    "in a computation by others that `data/frontiers.csv` cites. An empty cell does not mean\n"
+    "that nobody went further: the tables of A. Flammenkamp (octal.html) are not included;\n"
+    "where comments in the OEIS quote them, they reach 2^26 to 2^29. *OEIS* is the sequence\n"
+    "of the game in the On-Line Encyclopedia of Integer Sequences, perhaps shifted.\n\n"
     "| game | OEIS | equal games | values | rare positions | last rare | mask | largest value | at "
-    "| seconds | cited | source |\n"
-    "|---|---|--:|--:|--:|--:|---|--:|--:|--:|--:|---|"
+    "| seconds | digest | cited | source |\n"
+    "|---|---|--:|--:|--:|--:|---|--:|--:|--:|---|--:|---|"
 )
 
 COMMENTS_HEADER = """\
@@ -240,6 +244,7 @@ def row(group: Group, frontiers: dict[str, Frontier], oeis: dict[str, OeisSequen
         result.max_value,
         f"{result.max_at:,}",
         "" if result.seconds is None else f"{result.seconds:,}",
+        result.digest[:16],
         "" if frontier is None else f"{frontier.values:,}",
         "" if frontier is None else frontier.source,
     ]

@@ -66,8 +66,8 @@ const TASK: &str = "period";
                         'needed' is a number of values that suffices for a proof of an observed period, if the \
                         repetition lasts; P2 and P4 may need fewer. 'exceptions' is \
                         the number of n before the preperiod that do not fit the period, 'exception_heaps' the first \
-                        100 of them. 'searched_end': the last values, this many, do not occur earlier; null if there are too few \
-                        values to tell.\n\n\
+                        100 of them. 'searched_end' is a number of last values that do not occur earlier in the sequence; \
+                        null if there are too few values to tell.\n\n\
                         --values prints rows of whole periods if they fit 80 columns, otherwise rows of twenty or \
                         ten.\n\n\
                         --exceptions writes lines of n and G(n). An exception is an n before the preperiod whose \
@@ -93,7 +93,8 @@ pub(crate) struct Args {
     /// stdout and the report to stderr.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// Write all exceptions to a file, one 'n G(n)' per line; '-' is stdout.
+    /// Write all exceptions to a file, one 'n G(n)' per line. With '-', the exceptions go to stdout and the report to
+    /// stderr.
     #[arg(long, value_name = "FILE", conflicts_with = "keep")]
     exceptions: Option<PathBuf>,
     /// Print the values up to the end of the first whole period in rows; a '*' marks each exception.
@@ -131,8 +132,18 @@ impl Args {
 
     /// Whether the certificate goes to stdout.
     fn is_certificate_printed(&self) -> bool {
-        self.certificate.as_deref().is_some_and(|path| Output::to(path).is_ok_and(|output| output.is_stdout()))
+        is_stdout(self.certificate.as_deref())
     }
+
+    /// Whether the exceptions go to stdout.
+    fn are_exceptions_printed(&self) -> bool {
+        is_stdout(self.exceptions.as_deref())
+    }
+}
+
+/// Whether this output is stdout.
+fn is_stdout(path: Option<&Path>) -> bool {
+    path.is_some_and(|path| Output::to(path).is_ok_and(|output| output.is_stdout()))
 }
 
 /// How a search ended.
@@ -159,12 +170,11 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
     {
         return Err(super::Usage("--certificate and --exceptions need different files".into()).into());
     }
-    let are_exceptions_printed = exceptions.is_some_and(|output| output.is_stdout());
-    if args.json && are_exceptions_printed {
-        let text = "with --json, stdout contains nothing but the object; write the exceptions to a file";
+    if args.are_exceptions_printed() && (args.json || args.values) {
+        let text = "with --exceptions -, stdout contains nothing but the exceptions; write them or the other to a file";
         return Err(super::Usage(text.into()).into());
     }
-    if args.is_certificate_printed() && (args.json || args.values || are_exceptions_printed) {
+    if args.is_certificate_printed() && (args.json || args.values || args.are_exceptions_printed()) {
         let text = "with --certificate -, stdout contains nothing but the certificate; write it or the other to a file";
         return Err(super::Usage(text.into()).into());
     }
@@ -383,7 +393,7 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
     let exceptions = exceptions(subject, finding)?;
     let count = exceptions.as_ref().map(|(count, _)| *count);
     let report = Report { rule: subject.rule, finding, ending, exceptions };
-    let printed = if args.is_certificate_printed() {
+    let printed = if args.is_certificate_printed() || args.are_exceptions_printed() {
         complain!("{}", fitted(&report.to_string()).trim_end());
         Ok(())
     } else {

@@ -104,7 +104,6 @@ fn an_unknown_name_is_refused_with_the_names_that_resemble_it() {
         ("grundy:2", &["grundy:d=2"]),
         ("grundy2", &["grundy:d=2"]),
         ("grundy-d2", &["grundy:d=2"]),
-        ("a071441", &["0.004"]),
         ("A000001", &[]),
         ("xyzzy", &[]),
         ("x", &[]),
@@ -120,6 +119,13 @@ fn an_unknown_name_is_refused_with_the_names_that_resemble_it() {
             other => panic!("{text}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_number_of_a_sequence_is_refused_with_its_game() {
+    let refused = "a071441".parse::<Rule>().unwrap_err();
+    assert!(matches!(refused, Error::OeisSequence { game: "0.004", .. }), "{refused:?}");
+    assert_eq!(refused.to_string(), "A071441 is a sequence, not a game: a(n) = G(n + 4) of '0.004'");
 }
 
 #[test]
