@@ -80,7 +80,7 @@ def test_runs_extend_the_survey_and_frontiers_stand_beside(tmp_path):
     frontiers = ["0.04;4000;a book", "0.6;8000;this program, elsewhere", "0.6;7000;a thesis"]
     rows = rows_of(call(tmp_path, survey, runs, frontiers))
     assert rows == [
-        "| 0.007 | A1 | 0 | 5,000 | 8 | 2 | 0x7 | 11 | 6 | 77 | ffffffffffffffff | 4,000 | a book |",
+        f"| 0.007 | A1 | 0 | 5,000 | 8 | 2 | 0x7 | 11 | 6 | 77 | {16 * 'f'} | 4,000 | a book |",
         "| 0.6 |  | 0 | 2,000 | 3 | 4 | 0x7, n | 9 | 5 |  | d | 7,000 | a thesis |",
         "| 0.14 |  | 0 | 20 |  |  |  | 11 | 6 | 77 | h |  |  |",
     ]
