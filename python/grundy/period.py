@@ -245,7 +245,7 @@ def max_value(table: Values) -> int:
 
 
 def shape_of_rule(game: str | None) -> tuple[int, int] | None:
-    """Returns (t, d) of the game's rule, or None if this script does not know the name.
+    """Returns (t, d) of the game's rule, or None if this module does not know the name.
 
     t  the largest number of tokens that a move removes
     d  the least difference of the two heaps of a split

@@ -1,7 +1,7 @@
 //! The files of a run that a process writes ([`Committer`]), and the order in which a commit writes them.
 //!
-//! A commit loses nothing because of its order: it writes the values, makes them durable, writes the record, makes the
-//! record durable, and only then publishes the values.
+//! The order of the writes protects committed values from kills and power cuts. A commit writes the values, makes them
+//! durable, writes the record, makes the record durable, and only then publishes the values.
 //!
 //! With a limit on retained values (`--keep`), a commit may discard whole segments between the head ([`RETAINED_HEAD`])
 //! and the last values. It hashes them a last time, and writes their counts ([`crate::checkpoint::counts`]) and their
@@ -155,8 +155,8 @@ impl Committer {
         self.template.keep
     }
 
-    /// Commits a batch in the order that loses nothing: write the values, sync them, write and sync the record, publish
-    /// the values; last, punch the holes that two records confirm.
+    /// Commits a batch: writes the values, syncs them, writes and syncs the record, and publishes the values. Last, it
+    /// punches the holes that two records confirm.
     pub(super) fn commit(&mut self, batch: &Batch) -> Result<()> {
         let before = self.journal.last().cloned();
         let discards = batch.may_discard(self.table.published(), self.keep());

@@ -1,4 +1,4 @@
-//! A door for the tests of the repository: writes run directories that no run writes.
+//! For tests of the repository: writes run directories with given values and records, right or wrong.
 
 use super::journal::{Journal, Record};
 use crate::error::Result;

@@ -190,7 +190,8 @@ fn in_a_run(remedy: &Remedy) -> Option<String> {
 fn in_a_survey(remedy: &Remedy) -> Option<String> {
     Some(match remedy {
         Remedy::RemoveRecord => {
-            "if it was one, remove it and repeat the survey's command, else move it to another directory".into()
+            "if 'grundy survey' wrote this file, remove it and repeat the command, else move it to another directory"
+                .into()
         }
         Remedy::ExamineAgain => "examine the game again in a new directory, and remove the wrong record".into(),
         Remedy::RemoveValues => {
@@ -228,7 +229,7 @@ fn of_units(remedy: &Remedy) -> Option<String> {
         Remedy::SamePlan => "name a directory with the same plan, or an empty or new one",
         Remedy::NameRun => "name the directory of the run with --run",
         Remedy::VerifyWithoutUnits => "'grundy verify' checks the other values",
-        Remedy::RemoveResult => "if it was one, remove it and do the unit again ('grundy unit'), else move it away",
+        Remedy::RemoveResult => "if 'grundy unit' wrote this file, remove it and do the unit again, else move it away",
         Remedy::RemoveUnitsPlan => {
             "remove it and repeat the command 'grundy units … --in DIR', which keeps the results"
         }

@@ -1,9 +1,9 @@
-//! Facts about a run that has discarded values: those that the discard summary decides.
+//! Answers questions about a run that has discarded values from its discard summary.
 //!
-//! The summary has the rare positions, the running maxima and the number of each value of the discarded range. They
-//! decide rare positions in any range. Where the searched range contains the whole discarded one, they decide records
-//! and counts as well, and first positions if each discarded value occurs before. The positions of values that were
-//! not discarded are those among the retained values.
+//! The summary has the rare positions, the running maxima and the number of each value of the discarded range. It
+//! answers questions for rare positions in any range, and for records and counts if the range contains all discarded
+//! values. It answers the question for first positions if, in addition, each discarded value occurs earlier, and for
+//! the positions of a value if that was never discarded.
 
 use anyhow::Result;
 use grundy::checkpoint::summary::DiscardSummary;

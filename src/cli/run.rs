@@ -5,7 +5,7 @@ use super::deadline::Deadline;
 use super::layout::{counted, fitted, printable};
 use super::number;
 use super::progress::{Meter, note};
-use super::values::{known_period, values_for_proof};
+use super::values::{known_period, proof_length};
 use super::{Compute, Usage, default_directory};
 use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
 fn note_period(rule: &Rule) {
     if let Some(PeriodFact::Periodic { period, preperiod }) = known_period(rule) {
         let [period, preperiod] = [period, preperiod].map(HumanCount);
-        let any = match values_for_proof(rule, 0) {
+        let any = match proof_length(rule) {
             Some(_) => format!("; 'grundy values {} N' prints any value", advice::quoted(rule.name())),
             None => String::new(),
         };

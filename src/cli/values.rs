@@ -108,7 +108,7 @@ pub(super) fn of_game(rule: &Rule, count: u64, quiet: bool) -> Result<Box<dyn Se
 
 /// The values of a game for every n, from its period, if fewer than `count` values prove that. `None` for few values.
 fn by_period(rule: &Rule, count: u64, quiet: bool) -> Result<Option<Continuation>> {
-    let needed = if count > FEW { values_for_proof(rule, count) } else { None };
+    let needed = if count > FEW { proof_length(rule).or_else(|| search_length(rule, count)) } else { None };
     let Some(needed) = needed.filter(|&needed| needed < count) else { return Ok(None) };
     let work = format!("searching for the period in the first {} values", HumanCount(needed));
     let (meter, method) = begin(rule, needed, quiet, &work)?;
@@ -135,17 +135,17 @@ pub(super) fn known_period(rule: &Rule) -> Option<PeriodFact> {
     catalogue::known(rule).period.map(|known| known.fact)
 }
 
-/// A number of values that prove the period of a game, if it is known. If nothing is known of the period, and `count`
-/// values are too many to compute, the number of values in which to search for one, unless they take long.
-pub(super) fn values_for_proof(rule: &Rule, count: u64) -> Option<u64> {
-    match known_period(rule) {
-        Some(PeriodFact::Periodic { period, preperiod }) => {
-            let length = |theorem: Theorem| theorem.length(rule, preperiod.max(1), period);
-            length(Theorem::P1).or_else(|| length(Theorem::P3)).filter(|&length| length <= MAX_VALUES)
-        }
-        Some(PeriodFact::Searched { .. }) => None,
-        None => (count > MAX_VALUES && !is_slow(rule)).then_some(SEARCHED),
-    }
+/// A number of values that prove the period of a game, if it is known and memory holds that many.
+pub(super) fn proof_length(rule: &Rule) -> Option<u64> {
+    let Some(PeriodFact::Periodic { period, preperiod }) = known_period(rule) else { return None };
+    let length = |theorem: Theorem| theorem.length(rule, preperiod.max(1), period);
+    length(Theorem::P1).or_else(|| length(Theorem::P3)).filter(|&length| length <= MAX_VALUES)
+}
+
+/// The number of values in which to search for the period of a game, if nothing is known of it, and `count` values are
+/// too many to compute; `None` if that search takes long.
+fn search_length(rule: &Rule, count: u64) -> Option<u64> {
+    (known_period(rule).is_none() && count > MAX_VALUES && !is_slow(rule)).then_some(SEARCHED)
 }
 
 /// The usage error for `--verify` without a run.

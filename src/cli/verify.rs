@@ -6,19 +6,18 @@ use super::progress::Meter;
 use super::signals::{STOPPED, stop_flag};
 use super::temporary::Temporary;
 use super::{KernelChoice, advice, complain, number};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use clap::ValueEnum;
 use grundy::error::{Error, Kind};
 use grundy::kernel::Kernel;
 use grundy::period::Status;
-use grundy::period::certificate::{Certificate, MAX_BYTES};
+use grundy::period::certificate::Certificate;
 use grundy::run::{Run, RunReader};
 use grundy::solver;
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use grundy::verify::{self, Report};
 use indicatif::HumanCount;
-use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -250,7 +249,7 @@ fn certificate(args: &Args, quiet: bool) -> Result<ExitCode> {
     let path = args.dir.as_path();
     super::start_threads(args.threads())?;
     let certificate = read_certificate(path)?;
-    let rule = certificate.judge().map_err(|error| of_file(error, path, ""))?;
+    let rule = certificate.judge().map_err(|error| of_file(error, path))?;
     let count = certificate.checked_through;
     if !quiet {
         let place = if count > IN_MEMORY {
@@ -281,7 +280,7 @@ fn certificate(args: &Args, quiet: bool) -> Result<ExitCode> {
             complain!("stopped before the check of the certificate was complete");
             return Ok(ExitCode::from(STOPPED));
         }
-        certificate.check(method, &RunReader::open(&home.run())?).map_err(|error| of_file(error, path, ""))?;
+        certificate.check(method, &RunReader::open(&home.run())?).map_err(|error| of_file(error, path))?;
     } else {
         meter.begin(rule.name(), 0, Some(count));
         let length = usize::try_from(count)?;
@@ -290,31 +289,25 @@ fn certificate(args: &Args, quiet: bool) -> Result<ExitCode> {
             true
         });
         meter.end();
-        certificate.check(method, &values?.as_slice()).map_err(|error| of_file(error, path, ""))?;
+        certificate.check(method, &values?.as_slice()).map_err(|error| of_file(error, path))?;
     }
     passed(&certificate, &rule, args.json)
 }
 
-/// Reads a certificate of at most [`MAX_BYTES`] bytes.
+/// Reads a certificate. The error for a file that is none ends with advice.
 fn read_certificate(path: &Path) -> Result<Certificate> {
-    let mut text = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text));
-    read.with_context(|| format!("reading {}", path.display()))?;
-    if text.len() as u64 > MAX_BYTES {
-        let what = format!("longer than {}, the maximum length of a certificate", size(MAX_BYTES));
-        return Err(of_file(Error::Certificate { what }, path, GIVE_CERTIFICATE).into());
-    }
-    Ok(Certificate::parse(&text).map_err(|error| of_file(error, path, GIVE_CERTIFICATE))?)
+    let advice = "; give a file that 'grundy period GAME --certificate FILE' wrote, or compare a list of values with \
+                  'grundy check GAME FILE'";
+    Certificate::read(path).map_err(|error| match error {
+        Error::Certificate { what } => Error::Certificate { what: what + advice }.into(),
+        other => other.into(),
+    })
 }
 
-/// Advice for a file that is not a certificate.
-const GIVE_CERTIFICATE: &str = "; give a file that 'grundy period GAME --certificate FILE' wrote, or compare a list of \
-                                values with 'grundy check GAME FILE'";
-
-/// Names the file in [`Error::Certificate`], and adds advice; returns other errors unchanged.
-fn of_file(error: Error, path: &Path, advice: &str) -> Error {
+/// Names the file in [`Error::Certificate`]; returns other errors unchanged.
+fn of_file(error: Error, path: &Path) -> Error {
     match error {
-        Error::Certificate { what } => Error::Certificate { what: format!("{}: {what}{advice}", printable(path)) },
+        Error::Certificate { what } => Error::Certificate { what: format!("{}: {what}", printable(path)) },
         other => other,
     }
 }

@@ -63,7 +63,7 @@ pub enum NoRunReason {
     #[error("its journal holds no good record that names the game")]
     NoGameRecorded,
     /// The directory has tables without a journal.
-    #[error("its tables are here, but {journal} is missing, so nothing says how far they hold")]
+    #[error("its tables are here, but {journal} is missing, so the number of committed values is unknown")]
     LostJournal {
         /// The name of the missing file.
         journal: &'static str,

@@ -26,9 +26,9 @@
 //!   n2), `last_rare` (the last of them), `rares_digest` (BLAKE3 of all of them as n (u64) and G(n) (u16), little
 //!   endian) and `depth` (D).
 //!
-//! **What is compared.** Every number is compared with the one true number, with three exceptions. These state
-//! something that is true for more than one number, and are checked as statements. A witness in `least` may be any n
-//! that satisfies the inequality. `from` of P4 may be any n1 for which the premises hold, up to the bound below.
+//! **What is compared.** Three numbers can have several correct values, and each is checked as a statement. All other
+//! numbers have one correct value, and are compared with it. A witness in `least` may be any n that satisfies the
+//! inequality. `from` of P4 may be any n1 for which the premises hold, up to the bound below.
 //! `depth` states that each rare value below a G(n) has a witness *at most* D deep. A D that is larger than necessary
 //! is a true statement, and the conditions on n1, n2 and the window are evaluated with it. A D that is too small is
 //! refused, with an n that has no witness within it (`period::depth`).

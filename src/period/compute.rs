@@ -380,26 +380,16 @@ impl RunSearch<'_> {
             observer.recomputed(done, of);
             !stop.load(Ordering::Relaxed)
         };
-        let period = proved.period;
-        let by_waypoints = self.by_waypoints(&proved, view, |done, of| go_on(observer, done, of)).and_then(|found| {
-            found.iter().flatten().try_for_each(|copies| confirm_preperiod(copies, period, view))?;
-            Ok(found)
-        });
-        let copies = match by_waypoints {
-            Ok(Some(copies)) => Ok(copies),
+        let copies = match self.by_waypoints(&proved, view, |done, of| go_on(observer, done, of)) {
+            Ok(ByWaypoints::Found(copies)) => Ok(Some(*copies)),
+            Ok(ByWaypoints::Stopped) => Ok(None),
             Err(error @ Error::OtherDigest { .. }) => Err(error),
-            by_waypoints => {
-                if let Err(error) = by_waypoints {
+            insufficient => {
+                if let Err(error) = insufficient {
                     observer.warn(&format!("the waypoints do not show the preperiod: {error}"));
                 }
                 observer.note(ALL_AGAIN);
-                proved.offset_copies(|done, of| go_on(observer, done, of)).and_then(|found| {
-                    let confirmed = found.iter().try_for_each(|copies| {
-                        confirm_digest(copies, view)?;
-                        confirm_preperiod(copies, period, view)
-                    });
-                    confirmed.map(|()| found)
-                })
+                by_copies(&proved, view, |done, of| go_on(observer, done, of))
             }
         };
         match copies {
@@ -417,28 +407,27 @@ impl RunSearch<'_> {
         Ok(true)
     }
 
-    /// What the waypoints of a run show about a period. `None`: there are no waypoints, or they do not suffice.
-    /// `Some(None)`: `go_on` ended the computation. `go_on` receives the number of values done and an estimate of those
-    /// to do.
+    /// What the waypoints of a run show about a period. `go_on` receives the number of values done and an estimate of
+    /// those to do.
     ///
     /// # Errors
     /// Errors of the solver and of reading the run; [`Error::Differs`], [`Error::OptionsDiffer`] and [`Error::Flipped`]
-    /// when the values contradict the waypoints or the proof.
+    /// when the values contradict the waypoints, the proof, or the first values of the run.
     fn by_waypoints(
         &self,
         proved: &WindowProof<'_>,
         view: &RunReader,
         mut go_on: impl FnMut(u64, u64) -> bool,
-    ) -> Result<Option<Option<OffsetCopies>>> {
+    ) -> Result<ByWaypoints> {
         let RunSearch { rule, options: Options { method, .. }, .. } = *self;
         let (window, length) = (proved.window, proved.proof.length);
         let waypoints = &Waypoints::of(self.dir, &view.contents.last.run);
         let positions = &waypoints.positions(window.width(rule))[..];
         let hole = view.discarded();
         if positions.is_empty() || window.last_rare >= hole.start || length <= hole.end {
-            return Ok(None);
+            return Ok(ByWaypoints::Insufficient);
         }
-        let Some(digest) = view.digest_before(length)? else { return Ok(None) };
+        let Some(digest) = view.digest_before(length)? else { return Ok(ByWaypoints::Insufficient) };
         let freed = &view.discarded_stats()?;
         let stats = SequenceStats::of(&Prefix { of: view, count: length }, window.space, freed)?;
         let counted = CertifiedFacts::new(digest, stats);
@@ -452,15 +441,44 @@ impl RunSearch<'_> {
             positions,
             points: &view.contents.points,
         };
-        // Half a stride for each step of the binary search and each witness of the least period, three for each copy.
-        let halves = u64::from(positions.len().ilog2()) + 13 + prime_factors(proved.period).len() as u64;
+        // In half strides: one for each step of the binary search and each witness of the least period, six for each of
+        // the two copies.
+        let steps = u64::from(positions.len().ilog2()) + 1;
+        let halves = steps + prime_factors(proved.period).len() as u64 + 2 * 6;
         let of = halves * (STRIDE / 2);
         let found = proved.by_waypoints(&run, counted, |done| go_on(done.min(of), of))?;
-        Ok(Some(found).filter(|found| {
-            let may_certify = |copies: &OffsetCopies| may_certify(rule, copies.preperiod, &window);
-            !self.certify || found.as_ref().is_none_or(may_certify)
-        }))
+        let Some(copies) = found else { return Ok(ByWaypoints::Stopped) };
+        if self.certify && !may_certify(rule, copies.preperiod, &window) {
+            return Ok(ByWaypoints::Insufficient);
+        }
+        confirm_preperiod(&copies, proved.period, view)?;
+        Ok(ByWaypoints::Found(Box::new(copies)))
     }
+}
+
+/// What the waypoints of a run show about a period.
+enum ByWaypoints {
+    /// There are no waypoints, or a certificate needs more than they show.
+    Insufficient,
+    /// The stop flag ended the computation.
+    Stopped,
+    Found(Box<OffsetCopies>),
+}
+
+/// What two copies of the sequence show about a period; `None` when `go_on` ended the computation.
+///
+/// # Errors
+/// Errors of [`WindowProof::offset_copies`]; [`Error::OtherDigest`] and [`Error::Flipped`] when the copies contradict
+/// the run.
+fn by_copies(
+    proved: &WindowProof<'_>,
+    view: &RunReader,
+    go_on: impl FnMut(u64, u64) -> bool,
+) -> Result<Option<OffsetCopies>> {
+    let Some(copies) = proved.offset_copies(go_on)? else { return Ok(None) };
+    confirm_digest(&copies, view)?;
+    confirm_preperiod(&copies, proved.period, view)?;
+    Ok(Some(copies))
 }
 
 /// Compares the digest of the values that the proof uses, as copies counted it, with that of the run, if the journal

@@ -19,7 +19,7 @@ use crate::theory::rule::Rule;
 #[non_exhaustive]
 pub struct Excluded {
     /// Numbers none of whose divisors is a period, ascending.
-    pub multiples: Vec<u64>,
+    pub non_multiples: Vec<u64>,
     /// The least number that is not excluded as a period.
     pub least_left: u64,
     /// Number of values examined, those of l < `examined`.
@@ -32,24 +32,24 @@ pub struct Excluded {
 /// Errors of reading `values`.
 pub fn excluded(rule: &Rule, values: &dyn Sequence, to: u64) -> Result<Excluded> {
     let splits: Vec<_> = rule.splits().collect();
-    let mut multiples = Vec::new();
+    let mut non_multiples = Vec::new();
     for_each_piece(values, 0, to, |from, piece| {
         for split in &splits {
             let zeros = (from..).zip(piece).filter(|&(l, &v)| l >= 1 && v == split.constant);
-            multiples.extend(zeros.map(|(l, _)| split.remove + l));
+            non_multiples.extend(zeros.map(|(l, _)| split.remove + l));
         }
         Ok(())
     })?;
-    multiples.sort_unstable();
-    multiples.dedup();
-    let largest = multiples.last().copied().unwrap_or(0);
+    non_multiples.sort_unstable();
+    non_multiples.dedup();
+    let largest = non_multiples.last().copied().unwrap_or(0);
     let mut present = vec![false; index(largest) + 1];
-    for &number in &multiples {
+    for &number in &non_multiples {
         present[index(number)] = true;
     }
     let is_left = |&p: &u64| !(p..=largest).step_by(index(p)).any(|number| present[index(number)]);
     let least_left = (1..=largest).find(is_left).unwrap_or(largest + 1);
-    Ok(Excluded { multiples, least_left, examined: to })
+    Ok(Excluded { non_multiples, least_left, examined: to })
 }
 
 #[cfg(test)]
@@ -63,9 +63,9 @@ mod tests {
             let rule: Rule = game.parse().unwrap();
             let values = definition::values(&rule, 3000).unwrap();
             let excluded = excluded(&rule, &values, 3000).unwrap();
-            assert!(excluded.multiples.iter().all(|m| !m.is_multiple_of(period)), "{game}");
+            assert!(excluded.non_multiples.iter().all(|m| !m.is_multiple_of(period)), "{game}");
             assert!(excluded.least_left <= period, "{game}: {excluded:?}");
-            for &m in excluded.multiples.iter().filter(|&&m| m < 1000) {
+            for &m in excluded.non_multiples.iter().filter(|&&m| m < 1000) {
                 let from = index(2 * m + rule.max_difference());
                 assert!((from..3000).all(|n| values[n] != values[n - index(m)]), "{game}: {m}");
             }
@@ -78,8 +78,8 @@ mod tests {
         let values = definition::values(&rule, 2000).unwrap();
         let excluded = excluded(&rule, &values, 2000).unwrap();
         // OEIS A036685: 0, 1, 2, 4, 7, 10, 20, 23, 26, …, 1222; 0 is not a part.
-        assert_eq!(excluded.multiples[..8], [1, 2, 4, 7, 10, 20, 23, 26]);
-        assert_eq!((excluded.multiples.len(), excluded.multiples.last()), (41, Some(&1222)));
-        assert!(excluded.multiples.iter().all(|m| !m.is_multiple_of(excluded.least_left)));
+        assert_eq!(excluded.non_multiples[..8], [1, 2, 4, 7, 10, 20, 23, 26]);
+        assert_eq!((excluded.non_multiples.len(), excluded.non_multiples.last()), (41, Some(&1222)));
+        assert!(excluded.non_multiples.iter().all(|m| !m.is_multiple_of(excluded.least_left)));
     }
 }

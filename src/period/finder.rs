@@ -147,7 +147,7 @@ impl<'a> Subject<'a> {
     /// Proves the period by P1, P2 or P3, for values that repeat with `p` from `n0` on.
     fn by_bound(self, n0: u64, p: u64) -> Result<Option<Proof>> {
         for theorem in [Theorem::P1, Theorem::P2, Theorem::P3] {
-            let from = if theorem == Theorem::P2 { n0 } else { n0.max(1) };
+            let from = theorem.start(n0);
             let Some(length) = theorem.length(self.rule, from, p).filter(|&length| length <= self.values.len()) else {
                 continue;
             };

@@ -118,8 +118,8 @@ pub struct Finding {
     pub count: u64,
     /// The largest value.
     pub max_value: u16,
-    /// Number of values of the shortest end that the search tried and that does not occur earlier; `None` when each end
-    /// occurs earlier, or there are too few values.
+    /// A number of last values that do not occur earlier in the sequence: the least one that the search tried. `None`
+    /// when the last values occur earlier for each number tried, or there are too few values.
     pub unseen_end: Option<u64>,
     /// First n searched: 0, or the end of the discarded values.
     pub start: u64,
@@ -145,7 +145,7 @@ impl Finding {
     #[must_use]
     pub fn needed(&self, rule: &Rule) -> Option<u64> {
         let repeat = self.repeat.as_ref().filter(|repeat| repeat.saltus == 0)?;
-        let from = repeat.preperiod.max(1);
-        [Theorem::P1, Theorem::P3].into_iter().find_map(|t| t.length(rule, from, repeat.period))
+        let length = |theorem: Theorem| theorem.length(rule, theorem.start(repeat.preperiod), repeat.period);
+        [Theorem::P1, Theorem::P3].into_iter().find_map(length)
     }
 }

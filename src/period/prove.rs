@@ -6,7 +6,7 @@
 
 use super::certificate::{Certificate, MAX_BYTES};
 use super::{Finding, MemorySearch, Repeat, Theorem};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, printable};
 use crate::solver::{self, Method};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -121,17 +121,23 @@ impl Certificate {
     ///
     /// # Errors
     /// [`Error::Io`], and [`Error::Certificate`] if the file is not a certificate, was altered, or is longer than
-    /// [`MAX_BYTES`].
+    /// [`MAX_BYTES`]. Both name the file.
     pub fn read(path: &Path) -> Result<Certificate> {
         let mut text = Vec::new();
         let read = std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text));
         read.map_err(Error::io("reading", path))?;
-        if text.len() as u64 > MAX_BYTES {
-            let path = path.display();
-            let what = format!("{path} is longer than {MAX_BYTES} bytes, the maximum length of a certificate");
-            return Err(Error::Certificate { what });
-        }
-        Certificate::parse(&text)
+        let parsed = if text.len() as u64 > MAX_BYTES {
+            let what = format!("longer than {MAX_BYTES} bytes, the maximum length of a certificate");
+            Err(Error::Certificate { what })
+        } else {
+            Certificate::parse(&text)
+        };
+        parsed.map_err(|error| match error {
+            Error::Certificate { what } => {
+                Error::Certificate { what: format!("{}: {what}", printable(&path.to_string_lossy())) }
+            }
+            other => other,
+        })
     }
 
     /// Checks every statement of the certificate. Computes [`Certificate::checked_through`] values from the rule alone

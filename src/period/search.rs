@@ -8,9 +8,9 @@
 //! values are compared, so no shift is reported wrongly. After [`TRIES`] shifts at which the bytes repeat and the
 //! values do not, the search starts again on whole values.
 //!
-//! The choice of h: with h = N/2 the theorems of [`super::theorems`] apply most often. A shorter end, down to N/16,
-//! suffices for an observation, and one lookback of the solver for the window theorem. A shift of a long end is also a
-//! shift of each shorter end, so the search begins with the shortest end, and usually ends there because nothing
+//! The choice of h: with h = N/2 the theorems of [`super::theorems`] apply most often. A smaller h, down to N/16,
+//! suffices for an observation, and one lookback of the solver for the window theorem. If the last h values occur p
+//! earlier, so do the last h' < h. So the search begins with the least h, and usually ends there because nothing
 //! repeats.
 
 use super::Repeat;

@@ -98,6 +98,12 @@ impl fmt::Display for Theorem {
 }
 
 impl Theorem {
+    /// Returns the n0 for which P1, P2 or P3 states a period with this preperiod: the preperiod, but at least 1 for P1
+    /// and P3.
+    pub(crate) fn start(self, preperiod: u64) -> u64 {
+        if self == Theorem::P2 { preperiod } else { preperiod.max(1) }
+    }
+
     /// Returns the number N of values that P1, P2 or P3 needs: its premise covers all n from `n0` below N - `p`.
     /// `None` when the theorem does not apply to the rule or to `n0` = 0, when N exceeds 64 bits, and for P4, which
     /// has no such bound.

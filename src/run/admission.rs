@@ -49,6 +49,18 @@ pub(super) fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, 
     Ok(())
 }
 
+/// What decides how much disk space a run needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoomRequest {
+    /// The number of values at the end of the run; `None` if it has no end.
+    pub(super) to: Option<u64>,
+    /// Minimum number of last values that the run retains; `None` if it retains all.
+    pub(super) keep: Option<u64>,
+    pub(super) width: Width,
+    /// The lookback of the solver. A number of values to keep that the error suggests is at least this.
+    pub(super) lookback: u64,
+}
+
 /// Bytes that a run needs and has; `None` where that is not known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
@@ -56,19 +68,13 @@ pub(super) struct Room {
     pub(super) free: Option<u64>,
 }
 
-/// Refuses a run that does not fit the disk, before anything is written. `last` is the last record of the run. A
-/// smaller `--keep` that the error suggests is at least `lookback`.
-pub(super) fn check_room(
-    dir: &Dir,
-    options: &Options,
-    last: Option<&Record>,
-    width: Width,
-    lookback: u64,
-) -> Result<Room> {
+/// Refuses a run that does not fit the disk, before anything is written. `last` is the last record of the run.
+pub(super) fn check_room(dir: &Dir, request: &RoomRequest, last: Option<&Record>) -> Result<Room> {
     /// Bytes reserved for the journal, the escapes and other programs.
     const RESERVE: u64 = 1 << 20;
+    let RoomRequest { to, keep, width, lookback } = *request;
     let count = last.map_or(0, |last| last.count);
-    let Some(to) = options.to.filter(|&to| to > count) else {
+    let Some(to) = to.filter(|&to| to > count) else {
         return Ok(Room { needed: None, free: dir.free_space().ok() });
     };
     let available = dir.free_space().map_err(Error::io("reading the free space of", dir.path()))?;
@@ -78,12 +84,9 @@ pub(super) fn check_room(
     // without a record are set aside, not overwritten.
     let length = table::length_of(dir, table::VALUES)?;
     let uncommitted = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
-    let is_reused = last.is_some_and(|last| last.keep.is_none());
+    let is_reused = last.is_some_and(|last| keep.is_none() || last.keep.is_none());
     let available = if is_reused { available.saturating_add(uncommitted) } else { available };
-    let most = options
-        .keep
-        .or(last.and_then(|last| last.keep))
-        .map_or(u64::MAX, |keep| keep.saturating_add(RETAINED_HEAD + RETENTION_SLACK));
+    let most = keep.map_or(u64::MAX, |keep| keep.saturating_add(RETAINED_HEAD + RETENTION_SLACK));
     let values = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes());
     let needed = values.saturating_add(RESERVE);
     if needed > available {

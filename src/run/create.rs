@@ -1,6 +1,6 @@
 //! Creates a run: decides the width of its table, and writes its first record.
 
-use super::admission::{check_keep, check_room};
+use super::admission::{RoomRequest, check_keep, check_room};
 use super::context::{Context, Prepared};
 use super::main_loop::OpenRun;
 use super::observer::{Opening, Outcome, Progress};
@@ -95,7 +95,7 @@ fn first_values(context: &mut Context, rule: &Rule) -> Result<Option<FirstValues
         // Either the values were dropped, or an error ended the sample; no solver continues after an error.
         solver = new_solver(&values)?;
     }
-    let room = check_room(dir, options, None, width, 0)?;
+    let room = check_room(dir, &RoomRequest { to: options.to, keep: options.keep, width, lookback: 0 }, None)?;
     context.observer.opened(&Opening::new(rule, dir, options, 0, room));
     Ok(Some(FirstValues { width, values, solver }))
 }

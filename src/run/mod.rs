@@ -2,21 +2,23 @@
 //!
 //! `checkpoint::commit` states the order of a commit, and docs/DURABILITY.md what is guaranteed of committed values.
 //! The first commit comes 0.7 s after the first block; each later interval is twice as long, up to 5 s. A commit also
-//! comes at each end of a segment of the digest (2^24 values), and at the end of the run, which can be any n. Computing
-//! waits for a commit only if the previous one is still being written. If a commit fails, the run ends when the block
-//! in computation is complete.
+//! comes at each end of a segment of the digest (2^24 values), and at the end of the run. Computing waits for a
+//! commit only if the previous one is still being written. If a commit fails, the run ends when the block in
+//! computation is complete.
 //!
-//! `resume` reads the journal, hashes the whole retained table, compares it with every record that still describes it,
-//! and counts rare positions and the largest value again; for discarded values it takes the counts from their summary.
-//! It recomputes values that disagree with the journal, and restores them if they then agree; the damaged bytes are
-//! quarantined. Otherwise the run ends with an error. With `rollback` it recomputes values only if the journal is
-//! damaged, and otherwise returns to the last record that agrees; it records that before it overwrites anything.
-//! docs/DURABILITY.md has the table of states and actions, and states which damaged bytes are preserved.
+//! `resume` reads the journal, hashes the whole retained table, compares it with every record that still describes
+//! it, and counts rare positions and the largest value again; for discarded values it takes the counts from their
+//! summary. It recomputes values that disagree with the journal, and restores them if they then agree; the damaged
+//! bytes are quarantined. Otherwise the run ends with an error. With `rollback` it recomputes values only if the
+//! journal is damaged, and otherwise returns to the last record that agrees; it writes the record of the rollback
+//! before it overwrites a value. docs/DURABILITY.md has the table of states and actions, and states which damaged
+//! bytes are preserved.
 //!
 //! During a run, `solver` compares its memory before every commit, and `solver::audit` and `spot_checks` compute some
 //! values twice. If a check fails, the run is opened again and continues from the last commit ([`Run::run`]).
 //!
-//! Invariant: while a process writes values, the last durable record is not `close`, which states where the files end.
+//! Invariant: while a process writes values, the last durable record is not a `close` record, because that record
+//! states the final lengths of the files.
 
 mod admission;
 mod builder;

@@ -1,6 +1,6 @@
 //! The preparation of a run: decides by the files of the directory whether to create a run, to resume it, or to refuse.
 
-use super::admission::{check_keep, check_room, check_unoccupied};
+use super::admission::{RoomRequest, check_keep, check_room, check_unoccupied};
 use super::context::{Context, Prepared};
 use super::create::create;
 use super::reader::check_rule;
@@ -36,7 +36,8 @@ pub(super) fn prepare(rule: Option<&Rule>, context: &mut Context) -> Result<Prep
         if let Some(keep) = options.keep {
             check_keep(dir.path(), rule, options, keep, 0)?;
         }
-        check_room(dir, options, None, options.width.unwrap_or(Width::U8), 0)?;
+        let width = options.width.unwrap_or(Width::U8);
+        check_room(dir, &RoomRequest { to: options.to, keep: options.keep, width, lookback: 0 }, None)?;
         dir.make().map_err(Error::io("making", dir.path()))?;
     }
     let (journal, contents) = if options.rollback { Journal::open_to_roll_back(dir)? } else { Journal::open(dir)? };

@@ -1,10 +1,9 @@
 //! Resumes a run: loads the journal, verifies the table against it, repairs or rolls back, and starts the solver.
 
-use super::admission::{check_keep, check_room};
+use super::admission::{RoomRequest, check_keep, check_room};
 use super::context::{Context, Prepared};
 use super::main_loop::OpenRun;
 use super::observer::{Observer, Opening, Outcome, Progress};
-use super::options::Options;
 use super::reader::{known_space, rule_of, space_of};
 use super::rehash::{Rehash, VerifiedTable};
 use super::repair::{Damaged, open_at};
@@ -26,10 +25,10 @@ use std::ops::Range;
 /// Resumes the run of a journal: load, verify, repair, recover, start. docs/DURABILITY.md lists what is done in each
 /// state of the journal and the table.
 ///
-/// Before the table is verified, only the last record is rewritten (with the same bytes), missing table files are
-/// created empty, and with `rollback` a table file shorter than its header is replaced by an empty one. Committed bytes
-/// change by a repair, which restores what the journal states, and after a rollback, which quarantines the first values
-/// that disagree and is recorded before anything is overwritten.
+/// Before it verifies the table, a resume changes only this: it rewrites the last record with the same bytes; it
+/// creates missing table files, empty; with `rollback`, it replaces a table file that is shorter than its header by
+/// an empty one. Two actions change committed bytes. A repair restores what the journal states. A rollback
+/// quarantines the first values that disagree, and records that before anything is overwritten.
 pub(super) fn resume(context: &mut Context, journal: Journal, contents: Contents) -> Result<Prepared> {
     let mut recovery = Recovery::load(context, journal, contents)?;
     let table = recovery.open_table()?;
@@ -67,7 +66,7 @@ struct Recovery<'c, 'a> {
     points: Vec<CommitPoint>,
     /// What is known of the discarded values.
     summary: Option<DiscardSummary>,
-    /// Number of ranges of values that were computed again and restored.
+    /// Number of ranges of values that were computed again and restored, and that no record counts yet.
     repaired: u64,
 }
 
@@ -97,12 +96,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
         }
         let lookback = solver::lookback(&rule, last.last_rare);
         let is_head_lost = is_head_lost(&last, &contents.points);
-        let room = if is_head_lost {
-            let (options, last) = (Options { keep: None, ..options.clone() }, Record { keep: None, ..last.clone() });
-            check_room(dir, &options, Some(&last), last.width, lookback)?
-        } else {
-            check_room(dir, options, Some(&contents.last), last.width, lookback)?
-        };
+        let keep = last.keep.filter(|_| !is_head_lost);
+        let request = RoomRequest { to: options.to, keep, width: last.width, lookback };
+        let room = check_room(dir, &request, Some(&contents.last))?;
         context.observer.opened(&Opening::new(&rule, dir, options, last.count, room));
         let points = contents.points.clone();
         let mut recovery = Recovery { context, rule, journal, contents, last, points, summary, repaired: 0 };
@@ -175,8 +171,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
     }
 
     /// Recomputes values that disagree with the journal, commit by commit, until all agree or one cannot be repaired;
-    /// `None` if the run was stopped, after a record of what was restored. What was restored stays restored, without a
-    /// record if the run is then refused or the process is killed.
+    /// `None` if the run was stopped, after a record of what was restored. If the run is then refused or the process is
+    /// killed, the restored bytes stay, and no record mentions them.
     fn repair(&mut self, table: Table, verified: VerifiedTable) -> Result<Option<(Table, VerifiedTable)>> {
         // A damaged journal needs `rollback`. Values that can be repaired are repaired all the same.
         let may_repair =
@@ -204,9 +200,10 @@ impl<'c, 'a> Recovery<'c, 'a> {
         Ok(Some((table, verified)))
     }
 
-    /// Notes a header that states more values than the journal. A header is updated after the record is durable, so
-    /// records are missing, for example because the journal was restored from an older copy; or a power cut left a
-    /// mixture of two shapes. After a rollback, a kill can leave a header of the time before.
+    /// Warns if a header states more values than the journal. A header is updated after the record is durable. So
+    /// either records are missing, for example because the journal was restored from an older copy, or a power cut
+    /// left a header that mixes an old and a new shape. After a rollback there is no warning, because a kill can
+    /// leave a header that is older than the record.
     fn note_missing_records(&mut self, table: &Table) {
         let count = self.last.count;
         if let Ok(Extent { values, .. }) = table.header_shapes()
@@ -299,11 +296,12 @@ impl<'c, 'a> Recovery<'c, 'a> {
         self.journal.append(self.last.clone())
     }
 
-    /// Counts the repairs of this resume in the next record.
+    /// Counts the repairs of this resume in the next record, each once.
     fn count_repairs(&mut self) {
-        if self.repaired > 0 {
-            self.last.errors = self.last.errors.saturating_add(self.repaired);
-            self.last.checks.add(Check::Repaired, self.repaired);
+        let repaired = std::mem::take(&mut self.repaired);
+        if repaired > 0 {
+            self.last.errors = self.last.errors.saturating_add(repaired);
+            self.last.checks.add(Check::Repaired, repaired);
         }
     }
 
@@ -496,8 +494,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
     }
 }
 
-/// Whether a run is to discard values and never can, because neither a record nor the summary states the digest of the
-/// head. A run that has discarded values goes back to a point before them instead, and computes the head again.
+/// Whether the run has a limit on retained values but can never discard any, because neither a record nor the summary
+/// states the digest of the head. A run that has discarded values goes back to a point before them instead, and
+/// computes the head again.
 fn is_head_lost(last: &Record, points: &[CommitPoint]) -> bool {
     let is_stated = points.iter().any(|point| point.count == RETAINED_HEAD);
     let has_discarded = last.snapshot.is_some();

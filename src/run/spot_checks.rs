@@ -1,7 +1,9 @@
 //! Values that a run computes a second time by exhaustive search: at the ends of segments, at powers of two and their
 //! neighbours, and, at each commit, beside the last rare position if it is new.
 //!
-//! A mistake of the program would most likely show there: buffers and windows end, lists grow, one more bit is in use.
+//! A programming error is most likely to show there: at boundaries of buffers and windows, where lists grow, and
+//! where n needs one more bit.
+//!
 //! One value costs n/2 pairs per split, which takes all cores seconds near n = 10^9. So a run spends at most one part
 //! in [`SHARE`] of its time on them, lowest n first, and drops the lowest when more than [`WAITING`] wait.
 //!
@@ -21,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Spot checks take at most one part in this number of the time of a run.
 const SHARE: u32 = 100;
 
-/// Time that spot checks may take before the run has earned it.
+/// Computing time that spot checks may use before one part in [`SHARE`] of the elapsed time allows it.
 const ADVANCE: Duration = Duration::from_millis(20);
 
 /// Maximum number of spot checks that wait.

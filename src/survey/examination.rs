@@ -48,8 +48,8 @@ impl Examination {
         Examination { rule: rule.clone(), extent, search, pace: Pace::default(), step_limit: None, limited_to: None }
     }
 
-    /// The examination of a game with the sequence of this one, whose first values are `values`. Where the time limit
-    /// ended this one, it ends that one.
+    /// The examination of another game of the same family, whose first values are `values`. It ends at the length at
+    /// which the time limit ended this examination.
     pub(super) fn of_equal(&self, rule: &Rule, method: Method, values: Vec<u16>) -> Examination {
         let search = MemorySearch::knowing(rule, method, values);
         let Examination { extent, limited_to, .. } = *self;

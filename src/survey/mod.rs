@@ -8,9 +8,9 @@
 //! two steps.
 //!
 //! Games that have the same sequence by a theorem ([`crate::theory::standard_form`]) form a family. Its values are
-//! computed once; each of its games is searched and judged by its own rule. All families are examined a little way
-//! first, which is enough for most periodic games; then the others follow, first those whose next 2^14 values are
-//! estimated to take the shortest time. So a hard game delays none that is easier. Several families are examined in
+//! computed once; each of its games is searched and judged by its own rule. First, every family is examined up to 2^14
+//! values, which suffices for most periodic games. The remaining families follow in ascending order of the estimated
+//! time of their next 2^14 values, so a slow family does not delay a faster one. Several families are examined in
 //! parallel, each on one thread, or on more threads if there are fewer families than threads.
 //!
 //! The result is one file per game, `CODE.json`, written whole or not at all, so a survey that was stopped continues

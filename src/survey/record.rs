@@ -154,8 +154,8 @@ impl Record {
             (Status::Proved, None) => rule.is_nim() && (p, n0, self.saltus) == (1, 0, 1),
             (Status::Proved, Some(Theorem::P4)) => space && self.saltus == 0 && self.has_window(rule, p),
             (Status::Proved, Some(theorem)) => {
-                let from = if theorem == Theorem::P2 { n0 } else { n0.max(1) };
-                self.saltus == 0 && theorem.length(rule, from, p).is_some_and(|length| length <= count)
+                let length = theorem.length(rule, theorem.start(n0), p);
+                self.saltus == 0 && length.is_some_and(|length| length <= count)
             }
             _ => false,
         };

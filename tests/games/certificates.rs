@@ -384,7 +384,7 @@ fn reading_a_certificate_is_bounded_for_any_file() {
     fails(1, &["verify", &at("typo.json")], &["typo.json", "no such file"]);
     assert!(!text(&output_of(&["verify", &at("typo.json")]).stderr).contains("would make one"));
     std::fs::write(at("long"), vec![b' '; (1 << 20) + 1]).unwrap();
-    fails(3, &["verify", &at("long")], &["long", "1.05 MB", "'grundy period GAME --certificate FILE' wrote"]);
+    fails(3, &["verify", &at("long")], &["long", "1048576 bytes", "'grundy period GAME --certificate FILE' wrote"]);
     std::fs::write(at("text"), "a -> b\n").unwrap();
     fails(3, &["verify", &at("text")], &["text: it is not a certificate: not JSON at line 1", "period GAME"]);
     std::fs::write(at("bfile"), "0 0\n1 1\n").unwrap();
@@ -394,7 +394,7 @@ fn reading_a_certificate_is_bounded_for_any_file() {
         &["bfile: it is not a certificate: not a JSON object", "'grundy check GAME FILE'"],
     );
     std::fs::File::create(at("hole")).unwrap().set_len(1 << 40).unwrap();
-    fails(3, &["verify", &at("hole")], &["hole", "1.05 MB"]);
+    fails(3, &["verify", &at("hole")], &["hole", "1048576 bytes"]);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     // A pipe is read like a file, up to the same limit.
     let (good, _) = certificate_of("kayles", best(), 1 << 12);

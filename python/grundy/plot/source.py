@@ -26,9 +26,9 @@ from .reader import Run, open_run
 CHUNK = 1 << 18  # values read at a time; fits the caches
 RELEASE = 1 << 26  # values after which the pages of the table are given back
 DEFAULT_VALUES = 1 << 20  # values of a game without --range
+SLOW_VALUES = 1 << 12  # the same if a move leaves three heaps or the code of the game repeats
 VERSION_SECONDS = 10  # maximum time of `grundy --version`
 SILENT = 2  # seconds after which a computation is announced
-SLOW_VALUES = 1 << 12  # the same if a move leaves three heaps or the code of the game repeats
 LONGEST_NAME = 40  # characters of a name in a title
 NAMES = {
     "grundy": "Grundy's game",

@@ -3,8 +3,8 @@
 //! `journal.jsonl` is append only. Every line has exactly 4096 bytes: a JSON object, spaces and a newline. Every record
 //! contains two hashes: the BLAKE3 of its own 4096 bytes, computed with spaces in the place of the 64 digits of that
 //! field (`blake3`, always the last key), and the BLAKE3 of the previous record. A reader therefore detects every line
-//! that is lost, changed or exchanged, except the last ones: a journal without its last lines is one of an earlier
-//! moment, and a changed last line may be one that a kill left.
+//! that is lost, changed or exchanged, except at the end: a journal that lost its last lines equals that of an earlier
+//! moment, and a changed last line looks like one that a kill tore.
 //!
 //! What follows the last good record is a torn tail, which the next run drops, or damage. docs/FORMAT.md ("Torn tail
 //! and damage") states the rule, and [`read()`] applies it. A run stops at damage, unless it may roll back

@@ -272,7 +272,7 @@ pub(super) fn records_after_damage(
 /// last good record. It also adds the values of the lost records, so its kernel and its machine are unknown.
 fn first_after_damage(line: &[u8], hash: &str, number: u64, before: Option<&Record>) -> Option<Record> {
     let record = record_at(line, hash, number)?;
-    // A rollback that is lost counted an error, went back, or followed a suspect value.
+    // A lost rollback would show: it raises `errors`, lowers the count, or follows a record with a suspect value.
     let follows = match before {
         Some(before) => {
             let is_same_state = record.count > before.count || record.digest == before.digest;

@@ -344,7 +344,7 @@ fn stopped(rule: &Rule, what: &str, args: &Args) {
 /// What is known of a period beside a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// Nothing is known, or what was found.
+    /// No period is known, or the known one was found.
     Agrees,
     /// No period was found, or a period without a proof that is not the known one: the search ended too early.
     Differs { period: u64, preperiod: u64 },

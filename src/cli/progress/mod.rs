@@ -195,7 +195,7 @@ impl Meter {
             && let Some(task) = &mut shared.lock().task
         {
             task.is_limited = true;
-            // The count at the limit, if the rest needs as much of it as what is done. A float cast saturates.
+            // Assumes that the used share grows linearly with the count. A float cast saturates.
             task.to = (used > 0.0).then(|| (at as f64 / used) as u64);
         }
     }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a verdict of `grundy merge --json` states. The fields that begin with `_` are copied as they are.
+/// What a verdict of `grundy merge --json` states. The fields that begin with `_` are checked but not used.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Verdict {

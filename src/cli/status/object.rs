@@ -63,8 +63,8 @@ impl<'a> Object<'a> {
     pub(super) fn of(dir: &'a str, run: &'a Examined) -> Object<'a> {
         let record = &run.contents.last;
         let excluded = run.excluded.as_ref().map(|excluded| ExcludedPeriods {
-            count: excluded.multiples.len(),
-            largest: excluded.multiples.last().copied(),
+            count: excluded.non_multiples.len(),
+            largest: excluded.non_multiples.last().copied(),
             least_left: excluded.least_left,
             looked: excluded.examined,
         });

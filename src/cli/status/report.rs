@@ -206,11 +206,11 @@ fn periods(record: &Record, excluded: Option<&Excluded>) -> String {
         return format!("known to be {period}, from n = {preperiod} on ('grundy info')");
     }
     let Some(excluded) = excluded else { return "unknown, because the table cannot be read".to_owned() };
-    let Excluded { multiples, least_left, examined, .. } = excluded;
-    let Some(largest) = multiples.last() else {
+    let Excluded { non_multiples, least_left, examined, .. } = excluded;
+    let Some(largest) = non_multiples.last() else {
         return format!("no period is ruled out by the zeros among the first {} values", HumanCount(*examined));
     };
-    let (count, largest, examined) = (multiples.len(), HumanCount(*largest), HumanCount(*examined));
+    let (count, largest, examined) = (non_multiples.len(), HumanCount(*largest), HumanCount(*examined));
     format!(
         "the zeros among the first {examined} values rule out every divisor of {count} numbers, of which {largest} is the \
          largest; the smallest period that they do not rule out is {}",

@@ -65,7 +65,7 @@ impl Certificate {
     /// Checks for P1 to P3 that `from` and `checked_through` are those of the theorem.
     fn judge_bound(&self, rule: &Rule) -> Result<()> {
         let Certificate { theorem, from, period, preperiod, checked_through, .. } = *self;
-        let least = if theorem == Theorem::P2 { preperiod } else { preperiod.max(1) };
+        let least = theorem.start(preperiod);
         if from != least {
             return Err(refused(format!("its from is {from}, but {theorem} with preperiod {preperiod} needs {least}")));
         }

@@ -1,13 +1,18 @@
 //! Finds the least preperiod from the waypoints of a run, in a small part of the time that two whole copies take.
 //!
-//! Only waypoints w <= n1 are used that satisfy the conditions of P4 for n1 ([`PeriodWindow::is_placed`]). Such a
-//! waypoint exceeds r, the last rare position below n2, so no position from w to n2 - 1 is rare, and by P4 none from n1
-//! on. So if the W values before w equal those
-//! before w + p, where p is the period that P4 ([`crate::period::theorems`]) has proved, then G(n + p) = G(n) for all
-//! n >= w: a common value is the least common one that is not an option, which the W values before decide; no witness
-//! is needed (proof of P4). So once the values before some waypoint agree with those p later, the values before every
-//! later waypoint do. A binary search finds two adjacent waypoints before which they differ and agree, respectively.
-//! The values between these two are then compared with those p later; the last difference is the last exception.
+//! Let p be the period that P4 ([`crate::period::theorems`]) has proved. Only waypoints w <= n1 are used that satisfy
+//! the conditions of P4 for n1 ([`PeriodWindow::is_placed`]). Such a waypoint exceeds r, the last rare position below
+//! n2, so no position from w to n2 - 1 is rare, and by P4 none from n1 on.
+//!
+//! **Claim.** If the W values before w equal those before w + p, then G(n + p) = G(n) for all n >= w.
+//!
+//! *Proof.* Every n >= w is common, so G(n) is the least common value that is not an option of n. By the proof of P4,
+//! the W values before n determine it; no witness is needed. ∎
+//!
+//! So if the values before a waypoint agree with those p later, then those before every later waypoint do. A binary
+//! search finds two adjacent waypoints such that the values before the first one differ from those p later, and the
+//! values before the second one agree. The values between these two are then compared with those p later. The last
+//! difference is the last exception.
 //!
 //! The binary search compares saved values with values computed from the nearest waypoint before them. The comparison
 //! begins at the waypoint before the two, or at 0 if there is none. So it also computes the values before each of them,
