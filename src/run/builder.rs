@@ -5,7 +5,7 @@ use super::create::random_seed;
 use super::observer::{Observer, Outcome};
 use super::options::{Options, RunPolicy};
 use super::prepare::prepare;
-use super::retry::{record_check_failure, retry_failed_checks};
+use super::retry::retry_failed_checks;
 use crate::error::{Error, Result};
 use crate::solver::Method;
 use crate::storage::Dir;
@@ -47,12 +47,12 @@ pub struct Run<'a> {
 impl<'a> Run<'a> {
     /// The run of `rule` in `dir`, which is created or resumed, with default options.
     pub fn builder(rule: &'a Rule, dir: impl AsRef<Path>) -> Run<'a> {
-        Run::on(Some(rule), &Dir::at(dir.as_ref())).policy(RunPolicy { repair: true, ..RunPolicy::default() })
+        Run::on(Some(rule), &Dir::at(dir.as_ref()))
     }
 
     /// The run that `dir` holds, whatever its game, with default options.
     pub fn resume(dir: impl AsRef<Path>) -> Run<'a> {
-        Run::on(None, &Dir::at(dir.as_ref())).policy(RunPolicy { repair: true, ..RunPolicy::default() })
+        Run::on(None, &Dir::at(dir.as_ref()))
     }
 
     /// A run on any storage, with the default policy. `rule` can be `None` if the directory holds a run.
@@ -167,13 +167,11 @@ impl<'a> Run<'a> {
         let stop = stop.unwrap_or(&never);
         let seed = policy.seed.unwrap_or_else(random_seed);
         let (dir, options) = (&dir, &options);
-        retry_failed_checks(seed, policy, observer, |attempt, observer| {
-            record_check_failure(dir, observer, |observer| {
-                match prepare(rule, &mut Context { dir, options, attempt, observer, stop })? {
-                    Prepared::Nothing(outcome) => Ok(outcome),
-                    Prepared::Ready(run) => run.go_on(options, policy, observer, stop),
-                }
-            })
+        retry_failed_checks(dir, seed, observer, |attempt, observer| {
+            match prepare(rule, &mut Context { dir, options, policy, attempt, observer, stop })? {
+                Prepared::Nothing(outcome) => Ok(outcome),
+                Prepared::Ready(run) => run.go_on(options, policy, observer, stop),
+            }
         })
     }
 }

@@ -21,13 +21,14 @@ impl CommitClock {
         CommitClock { next: None, interval: FIRST_COMMIT }
     }
 
-    /// A block was computed. The clock starts with the first block, which can take longer than the others: an earlier
-    /// commit would hold almost no values.
-    pub(super) fn computed(&mut self, now: Instant) {
+    /// Receives the time at which a block was computed. The clock starts with the first block, which can take longer than
+    /// the others: an earlier commit would hold almost no values.
+    pub(super) fn block_computed(&mut self, now: Instant) {
         self.next.get_or_insert(now + self.interval);
     }
 
-    pub(super) fn committed(&mut self, now: Instant) {
+    /// Receives the time at which values were handed to the writer.
+    pub(super) fn commit_started(&mut self, now: Instant) {
         self.interval = (2 * self.interval).min(COMMIT_EVERY);
         self.next = Some(now + self.interval);
     }

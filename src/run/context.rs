@@ -2,7 +2,7 @@
 
 use super::main_loop::OpenRun;
 use super::observer::{Observer, Outcome};
-use super::options::Options;
+use super::options::{Options, RunPolicy};
 use super::retry::Attempt;
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::storage::Dir;
@@ -18,6 +18,7 @@ pub(super) enum Prepared {
 pub(super) struct Context<'a> {
     pub(super) dir: &'a Dir,
     pub(super) options: &'a Options,
+    pub(super) policy: RunPolicy,
     pub(super) attempt: Attempt,
     pub(super) observer: &'a mut (dyn Observer + Send),
     pub(super) stop: &'a AtomicBool,

@@ -43,6 +43,7 @@ pub(super) struct OpenRun {
 }
 
 impl OpenRun {
+    /// Computes values, checks them and commits them, until there are `options.to` of them or the stop flag is set.
     pub(super) fn go_on(
         mut self,
         options: &Options,
@@ -52,56 +53,62 @@ impl OpenRun {
     ) -> Result<Outcome> {
         let to = options.to.unwrap_or(u64::MAX);
         let mut clock = CommitClock::new();
-        let mut more = Vec::new();
+        let mut block = Vec::new();
         loop {
             self.writer.poll()?;
             let count = self.count();
             observer.advanced(&self.progress());
             let stopping = stop.load(Ordering::Relaxed);
-            let last = count >= to || stopping;
-            let boundary = count.is_multiple_of(SEGMENT) && !self.pending.is_empty();
-            let due = last
-                || boundary
-                || match policy.commit_every {
-                    Some(every) => count.is_multiple_of(every) && !self.pending.is_empty(),
-                    None => clock.is_due(Instant::now()) && !self.writer.is_busy(),
-                };
-            if due {
+            let is_last = count >= to || stopping;
+            if is_last || self.is_commit_due(policy, &clock) {
                 self.check()?;
                 self.commit()?;
                 if policy.commit_every.is_some() {
                     self.writer.wait()?;
                 }
-                clock.committed(Instant::now());
-            }
-            if last {
-                return self.finish(observer, stopping && count < to);
-            }
-            if due {
+                clock.commit_started(Instant::now());
+                if is_last {
+                    return self.finish(observer, stopping && count < to);
+                }
                 self.note_strategy(observer);
+                if let Err(error) = self.check_keep() {
+                    self.writer.close()?;
+                    return Err(error);
+                }
             }
-            if due && let Err(error) = self.check_keep() {
-                self.writer.close()?;
-                return Err(error);
-            }
-            let every = policy.commit_every.unwrap_or(SEGMENT);
-            let segment_end =
-                (count / SEGMENT + 1).saturating_mul(SEGMENT).min((count / every + 1).saturating_mul(every));
-            let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
-            let past = Appended { first: &given, more: &self.pending };
-            let advanced = self.solver.advance(&past, to.min(segment_end), &mut more);
-            // The hash must precede the next block, during which the solver drops its own copy of some of these values.
-            self.computed_digest.update_in_parallel(&more);
-            self.largest.see_largest(count, &more);
-            let (rares, last_rare) = self.solver.count_rare_positions(count + more.len() as u64);
-            let depth = self.solver.take_depth();
-            observer.proved(count, &more, &ProofSummary { space: self.solver.space(), rares, last_rare, depth });
-            self.pending.append(&mut more);
-            clock.computed(Instant::now());
-            if let Err(error) = advanced {
+            let computed = self.compute_block(to.min(next_boundary(count, policy)), &mut block, observer);
+            clock.block_computed(Instant::now());
+            if let Err(error) = computed {
                 return self.end_after(error);
             }
         }
+    }
+
+    /// Whether a commit is due before the next block: at the end of a segment, and as the policy or the clock states.
+    fn is_commit_due(&self, policy: RunPolicy, clock: &CommitClock) -> bool {
+        let is_at = |every: u64| self.count().is_multiple_of(every) && !self.pending.is_empty();
+        is_at(SEGMENT)
+            || match policy.commit_every {
+                Some(every) => is_at(every),
+                None => clock.is_due(Instant::now()) && !self.writer.is_busy(),
+            }
+    }
+
+    /// Computes the next block, to at most `end` values. An error can come after some values. `block` is a buffer for
+    /// reuse.
+    fn compute_block(&mut self, end: u64, block: &mut Vec<u16>, observer: &mut (dyn Observer + Send)) -> Result<()> {
+        let count = self.count();
+        let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
+        let past = Appended { first: &given, more: &self.pending };
+        let advanced = self.solver.advance(&past, end, block);
+        // The hash must precede the next block, during which the solver drops its own copy of some of these values.
+        self.computed_digest.update_in_parallel(block);
+        self.largest.see_largest(count, block);
+        let (rares, last_rare) = self.solver.count_rare_positions(count + block.len() as u64);
+        let depth = self.solver.take_depth();
+        observer.proved(count, block, &ProofSummary { space: self.solver.space(), rares, last_rare, depth });
+        self.pending.append(block);
+        advanced
     }
 
     /// Ends the run after its last commit.
@@ -237,4 +244,10 @@ impl OpenRun {
         }
         self.writer.commit(batch)
     }
+}
+
+/// The least number of values above `count` at which a block ends, because a commit is due there.
+fn next_boundary(count: u64, policy: RunPolicy) -> u64 {
+    let after = |every: u64| (count / every + 1).saturating_mul(every);
+    after(SEGMENT).min(after(policy.commit_every.unwrap_or(SEGMENT)))
 }

@@ -29,9 +29,9 @@ pub struct Options {
     pub rollback: bool,
 }
 
-/// Internal settings of a run; outside tests, those of [`Run::builder`] are right.
+/// Internal settings of a run; outside tests, the default is right.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunPolicy {
     /// Commit after each multiple of this number of values, and wait for each commit; `None` to commit by the clock.
     pub commit_every: Option<u64>,
@@ -39,4 +39,10 @@ pub struct RunPolicy {
     pub repair: bool,
     /// The seed that selects the audited values; `None` for a random one.
     pub seed: Option<u64>,
+}
+
+impl Default for RunPolicy {
+    fn default() -> RunPolicy {
+        RunPolicy { commit_every: None, repair: true, seed: None }
+    }
 }

@@ -175,8 +175,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
     /// killed, the restored bytes stay, and no record mentions them.
     fn repair(&mut self, table: Table, verified: VerifiedTable) -> Result<Option<(Table, VerifiedTable)>> {
         // A damaged journal needs `rollback`. Values that can be repaired are repaired all the same.
-        let may_repair =
-            self.context.attempt.policy.repair && (!self.context.options.rollback || self.journal.is_damaged());
+        let may_repair = self.context.policy.repair && (!self.context.options.rollback || self.journal.is_damaged());
         let (mut table, mut verified) = (table, verified);
         while may_repair && !self.agrees_with_journal(&verified) {
             let Some(wrong) = self.points.get(verified.good) else { break };

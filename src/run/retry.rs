@@ -1,7 +1,6 @@
 //! Retries a run after a failed check, and records the failure in the journal.
 
 use super::observer::{Observer, Outcome};
-use super::options::RunPolicy;
 use crate::checkpoint::journal::{Contents, Event, Journal, Record};
 use crate::error::{Error, Result};
 use crate::storage::Dir;
@@ -9,33 +8,23 @@ use crate::storage::Dir;
 /// Maximum number of failed checks per process before the run is abandoned.
 pub(super) const FAILURES: usize = 8;
 
-/// Runs `work`; if an integrity check fails, records that in the journal before it returns.
-pub(super) fn record_check_failure(
-    dir: &Dir,
-    observer: &mut (dyn Observer + Send),
-    work: impl FnOnce(&mut (dyn Observer + Send)) -> Result<Outcome>,
-) -> Result<Outcome> {
-    let done = work(observer);
-    let Err(error) = &done else { return done };
-    if FailureKey::of(error).is_none() {
-        return done;
-    }
-    let count = || -> Result<()> {
+/// Records a failed check in the journal. Warns if that fails.
+pub(super) fn record_failure(dir: &Dir, failure: &Error, observer: &mut (dyn Observer + Send)) {
+    let record = || -> Result<()> {
         let (mut journal, contents) = Journal::open(dir)?;
         // Before the first record there is no value that could be wrong.
         let Some(Contents { mut last, .. }) = contents else { return Ok(()) };
         journal.end_at_good_records()?;
         last.errors = last.errors.saturating_add(1);
-        if let Error::Differs { n, .. } | Error::OptionsDiffer { n, .. } = *error {
+        if let Error::Differs { n, .. } | Error::OptionsDiffer { n, .. } = *failure {
             // A wrong value makes later ones wrong, so the least suspect is rechecked first.
             last.suspect = Some(last.suspect.map_or(n, |other| other.min(n)));
         }
         journal.append(Record { event: Event::Open, ..last })
     };
-    if let Err(why) = count() {
+    if let Err(why) = record() {
         observer.warn(&format!("the failed check could not be recorded: {why}"));
     }
-    done
 }
 
 /// Identifies a failed check: two failures with the same key are the same failure.
@@ -75,18 +64,20 @@ impl FailureKey {
     }
 }
 
-/// Attempts a run, and again after a failed check: a transient hardware fault does not fail the same way twice.
+/// Attempts a run, and again after a failed check, which is recorded in the journal of `dir`: a transient hardware fault
+/// does not fail the same way twice.
 pub(super) fn retry_failed_checks(
+    dir: &Dir,
     seed: u64,
-    policy: RunPolicy,
     observer: &mut (dyn Observer + Send),
     mut run: impl FnMut(Attempt, &mut (dyn Observer + Send)) -> Result<Outcome>,
 ) -> Result<Outcome> {
     let mut failures: Vec<FailureKey> = Vec::new();
     loop {
-        let done = run(Attempt { policy, seed, failures: failures.len() as u64 }, observer);
+        let done = run(Attempt { seed, failures: failures.len() as u64 }, observer);
         let Err(error) = done else { return done };
         let Some(key) = FailureKey::of(&error) else { return Err(error) };
+        record_failure(dir, &error, observer);
         if failures.contains(&key) {
             observer.warn(key.repeated());
             return Err(error);
@@ -103,7 +94,6 @@ pub(super) fn retry_failed_checks(
 /// One attempt of a run, from its opening.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt {
-    pub(super) policy: RunPolicy,
     /// The seed that selects the audited values, the same in each attempt.
     pub(super) seed: u64,
     /// Number of earlier attempts in this process; each failed a check.

@@ -4,7 +4,7 @@ use super::commit_clock::CommitClock;
 use super::context::{Context, Prepared};
 use super::main_loop::OpenRun;
 use super::prepare::prepare;
-use super::retry::{Attempt, record_check_failure, retry_failed_checks};
+use super::retry::{Attempt, record_failure, retry_failed_checks};
 use super::spot_checks::SpotChecks;
 use super::*;
 use crate::checkpoint::commit::RETAINED_HEAD;
@@ -51,17 +51,16 @@ fn run_with(dir: &Dir, notes: &mut Notes, mut harm: impl FnMut(u64, &mut OpenRun
     let stop = AtomicBool::new(false);
     Run::on(Some(&rule), dir).options(options(12_000)).policy(policy).observer(notes).run_in_pool().unwrap();
     let mut attempts = 0;
-    retry_failed_checks(7, policy, notes, |attempt, observer| {
+    retry_failed_checks(dir, 7, notes, |attempt, observer| {
         attempts += 1;
-        record_check_failure(dir, observer, |observer| {
-            match prepare(Some(&rule), &mut Context { dir, options: &options(TO), attempt, observer, stop: &stop })? {
-                Prepared::Nothing(outcome) => Ok(outcome),
-                Prepared::Ready(mut run) => {
-                    harm(attempts, &mut run);
-                    run.go_on(&options(TO), policy, observer, &stop)
-                }
+        let options = &options(TO);
+        match prepare(Some(&rule), &mut Context { dir, options, policy, attempt, observer, stop: &stop })? {
+            Prepared::Nothing(outcome) => Ok(outcome),
+            Prepared::Ready(mut run) => {
+                harm(attempts, &mut run);
+                run.go_on(options, policy, observer, &stop)
             }
-        })
+        }
     })
 }
 
@@ -118,11 +117,11 @@ fn bit_flip_in_the_output_buffer_is_never_committed() {
     let (policy, mut notes) = (RunPolicy { seed: Some(7), ..RunPolicy::default() }, Notes::default());
     let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
     Run::on(Some(&rule), &dir).options(options(12_000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
-    let attempt = Attempt { policy, seed: 7, failures: 0 };
+    let attempt = Attempt { seed: 7, failures: 0 };
     for round in 0..rounds {
         let prepared = {
             let (options, observer) = (&options(TO), &mut notes);
-            prepare(Some(&rule), &mut Context { dir: &dir, options, attempt, observer, stop: &stop }).unwrap()
+            prepare(Some(&rule), &mut Context { dir: &dir, options, policy, attempt, observer, stop: &stop }).unwrap()
         };
         let Prepared::Ready(mut run) = prepared else { panic!("there is something to do") };
         for _ in 0..1 + random.below(3) {
@@ -149,12 +148,12 @@ fn a_bit_flip_in_the_largest_value_is_noticed() {
     let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
     let (policy, dir) = (RunPolicy::default(), Dir::on(Arc::new(Memory::new()), Path::new("run")));
     Run::on(Some(&rule), &dir).options(options(2000)).policy(policy).run_in_pool().unwrap();
-    let attempt = Attempt { policy, seed: 7, failures: 0 };
+    let attempt = Attempt { seed: 7, failures: 0 };
     let flips: [fn(&mut OpenRun); 3] =
         [|run| run.largest.max_at ^= 32, |run| run.largest.max_value ^= 64, |run| run.largest_before.max_at ^= 1];
     for flip in flips {
         let (options, observer) = (&options(5000), &mut Notes::default());
-        let mut context = Context { dir: &dir, options, attempt, observer, stop: &stop };
+        let mut context = Context { dir: &dir, options, policy, attempt, observer, stop: &stop };
         let Prepared::Ready(mut run) = prepare(Some(&rule), &mut context).unwrap() else { panic!("there is more") };
         flip(&mut run);
         assert!(matches!(run.check(), Err(Error::Flipped { .. })));
@@ -166,8 +165,9 @@ fn a_bit_flip_in_the_largest_value_is_noticed() {
 fn commit_wrong_value(dir: &Dir, values: &[u16], policy: RunPolicy) {
     let (rule, stop) = ("0.07".parse::<Rule>().unwrap(), AtomicBool::new(false));
     Run::on(Some(&rule), dir).options(options(2000)).policy(policy).run_in_pool().unwrap();
-    let attempt = Attempt { policy, seed: 7, failures: 0 };
-    let mut context = Context { dir, options: &options(5000), attempt, observer: &mut Notes::default(), stop: &stop };
+    let attempt = Attempt { seed: 7, failures: 0 };
+    let mut context =
+        Context { dir, options: &options(5000), policy, attempt, observer: &mut Notes::default(), stop: &stop };
     let Prepared::Ready(mut run) = prepare(Some(&rule), &mut context).unwrap() else {
         panic!("there is something to do")
     };
@@ -187,12 +187,12 @@ fn committed_wrong_value_stops_the_run_until_rollback_before_it() {
     let values = definition::values(&rule, 5000).unwrap();
     let mut chain = DigestChain::new();
     chain.update(&values);
-    let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
+    let policy = RunPolicy { commit_every: Some(500), ..RunPolicy::default() };
     let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
     commit_wrong_value(&dir, &values, policy);
     let prepared = |attempt: Attempt, notes: &mut Notes| match prepare(
         Some(&rule),
-        &mut Context { dir: &dir, options: &options(5000), attempt, observer: notes, stop: &stop },
+        &mut Context { dir: &dir, options: &options(5000), policy, attempt, observer: notes, stop: &stop },
     ) {
         Ok(Prepared::Ready(run)) => Ok(run),
         Ok(Prepared::Nothing(_)) => panic!("there is something to do"),
@@ -200,13 +200,11 @@ fn committed_wrong_value_stops_the_run_until_rollback_before_it() {
     };
 
     let mut attempts = 0;
-    let seen = retry_failed_checks(7, policy, &mut notes, |attempt, observer| {
+    let seen = retry_failed_checks(&dir, 7, &mut notes, |attempt, _| {
         attempts += 1;
-        record_check_failure(&dir, observer, |_| {
-            let mut run = prepared(attempt, &mut Notes::default())?;
-            run.spot_checks = SpotChecks::new(2500, 0, Some(2250)); // as a spot check that comes late
-            run.go_on(&options(5000), policy, &mut Notes::default(), &stop)
-        })
+        let mut run = prepared(attempt, &mut Notes::default())?;
+        run.spot_checks = SpotChecks::new(2500, 0, Some(2250)); // as a spot check that comes late
+        run.go_on(&options(5000), policy, &mut Notes::default(), &stop)
     });
     let refused = |seen: &Result<Outcome>| {
         matches!(seen, Err(Error::Damage { damage: Damage::WrongSuspect { n: 2250, .. }, .. }))
@@ -239,7 +237,7 @@ fn repair_that_disagrees_with_the_journal_is_refused_until_rollback() {
     let values = definition::values(&"0.07".parse().unwrap(), 5000).unwrap();
     let mut chain = DigestChain::new();
     chain.update(&values);
-    let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
+    let policy = RunPolicy { commit_every: Some(500), ..RunPolicy::default() };
     let memory = Arc::new(Memory::new());
     let (dir, mut notes) = (Dir::on(memory.clone(), Path::new("run")), Notes::default());
     commit_wrong_value(&dir, &values, policy);
@@ -291,7 +289,7 @@ impl Observer for StopAt<'_> {
 #[test]
 fn a_repair_that_is_stopped_is_recorded() {
     let rule = "0.6".parse::<Rule>().unwrap();
-    let policy = RunPolicy { commit_every: Some(1000), repair: true, ..RunPolicy::default() };
+    let policy = RunPolicy { commit_every: Some(1000), ..RunPolicy::default() };
     let memory = Arc::new(Memory::new());
     let dir = Dir::on(memory.clone(), Path::new("run"));
     Run::on(Some(&rule), &dir).options(options(TO)).policy(policy).run_in_pool().unwrap();
@@ -327,13 +325,13 @@ fn a_rollback_without_a_journal_that_is_stopped_leaves_no_journal() {
 #[test]
 fn rollback_because_of_damage_keeps_the_suspect() {
     let rule = "0.07".parse::<Rule>().unwrap();
-    let policy = RunPolicy { commit_every: Some(500), repair: true, seed: None };
+    let policy = RunPolicy { commit_every: Some(500), ..RunPolicy::default() };
     let memory = Arc::new(Memory::new());
     let (dir, mut notes) = (Dir::on(memory.clone(), Path::new("run")), Notes::default());
     Run::on(Some(&rule), &dir).options(options(3000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
+    let differs = |n| Error::Differs { n, value: 1, again: 2, how: "a test".into() };
     for n in [1250, 2750] {
-        let differs = || Err(Error::Differs { n, value: 1, again: 2, how: "a test".into() });
-        assert!(record_check_failure(&dir, &mut notes, |_| differs()).is_err());
+        record_failure(&dir, &differs(n), &mut notes);
     }
     assert_eq!((last_record(&dir).errors, last_record(&dir).suspect), (2, Some(1250)), "the least");
     let mut bytes = memory.get(table::VALUES).unwrap();
@@ -343,15 +341,7 @@ fn rollback_because_of_damage_keeps_the_suspect() {
     Run::on(None, &dir).options(back.clone()).policy(policy).observer(&mut notes).run_in_pool().unwrap();
     assert_eq!((last_record(&dir).count, last_record(&dir).suspect), (2500, None), "1250 was good");
 
-    assert!(
-        record_check_failure(&dir, &mut notes, |_| Err(Error::Differs {
-            n: 2400,
-            value: 1,
-            again: 2,
-            how: "a".into()
-        }))
-        .is_err()
-    );
+    record_failure(&dir, &differs(2400), &mut notes);
     let mut bytes = memory.get(table::VALUES).unwrap();
     bytes[4096 + 2100] ^= 1;
     memory.put(table::VALUES, bytes);
@@ -373,20 +363,16 @@ fn check_that_fails_during_a_stop_is_counted() {
     let policy = RunPolicy { commit_every: Some(1000), ..RunPolicy::default() };
     let (dir, mut notes) = (Dir::on(Arc::new(Memory::new()), Path::new("run")), Notes::default());
     Run::on(Some(&rule), &dir).options(options(12_000)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
-    let outcome = retry_failed_checks(7, policy, &mut notes, |attempt, observer| {
-        record_check_failure(&dir, observer, |observer| {
-            match prepare(
-                Some(&rule),
-                &mut Context { dir: &dir, options: &options(TO), attempt, observer, stop: &stop },
-            )? {
-                Prepared::Nothing(outcome) => Ok(outcome),
-                Prepared::Ready(mut run) => {
-                    stop.store(true, Ordering::Relaxed);
-                    run.solver.flip();
-                    run.go_on(&options(TO), policy, observer, &stop)
-                }
+    let outcome = retry_failed_checks(&dir, 7, &mut notes, |attempt, observer| {
+        let options = &options(TO);
+        match prepare(Some(&rule), &mut Context { dir: &dir, options, policy, attempt, observer, stop: &stop })? {
+            Prepared::Nothing(outcome) => Ok(outcome),
+            Prepared::Ready(mut run) => {
+                stop.store(true, Ordering::Relaxed);
+                run.solver.flip();
+                run.go_on(options, policy, observer, &stop)
             }
-        })
+        }
     });
     assert!(outcome.unwrap().stopped);
     assert_eq!((last_record(&dir).count, last_record(&dir).errors), (12_000, 1), "{:?}", notes.0);
@@ -399,13 +385,13 @@ fn commit_intervals_grow_from_short_to_long() {
     let at = |milliseconds| begun + Duration::from_millis(milliseconds);
     let mut clock = CommitClock::new();
     assert!(!clock.is_due(at(3_600_000)), "the first block decides, however long it takes");
-    clock.computed(at(1000));
+    clock.block_computed(at(1000));
     let mut commits = Vec::new();
     for now in (1000..30_000).step_by(100) {
-        clock.computed(at(now));
+        clock.block_computed(at(now));
         if clock.is_due(at(now)) {
             commits.push(now);
-            clock.committed(at(now));
+            clock.commit_started(at(now));
         }
     }
     assert_eq!(commits, [1700, 3100, 5900, 10_900, 15_900, 20_900, 25_900]);
@@ -418,7 +404,8 @@ fn failure_is_retried_unless_it_repeats_identically() {
         || Ok(Outcome { rule: "kayles".parse().unwrap(), progress: Progress::default(), computed: 0, stopped: false });
     let attempt = |failing: &dyn Fn(u64) -> Option<Error>| {
         let (mut attempts, mut notes) = (0, Notes::default());
-        let outcome = retry_failed_checks(0, RunPolicy::default(), &mut notes, |attempt, _| {
+        let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
+        let outcome = retry_failed_checks(&dir, 0, &mut notes, |attempt, _| {
             attempts += 1;
             assert_eq!(attempt.failures + 1, attempts, "the next attempt knows of the failures");
             failing(attempts).map_or_else(done, Err)
@@ -458,9 +445,9 @@ fn space_is_fixed_before_the_first_discarding_commit() {
     let (policy, mut notes) = (RunPolicy { seed: Some(7), ..RunPolicy::default() }, Notes::default());
     let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
     Run::on(Some(&rule), &dir).options(options(count)).policy(policy).observer(&mut notes).run_in_pool().unwrap();
-    let attempt = Attempt { policy, seed: 7, failures: 0 };
+    let attempt = Attempt { seed: 7, failures: 0 };
     let keeping = Options { keep: Some(KEPT), ..options(count + 1000) };
-    let mut context = Context { dir: &dir, options: &keeping, attempt, observer: &mut notes, stop: &stop };
+    let mut context = Context { dir: &dir, options: &keeping, policy, attempt, observer: &mut notes, stop: &stop };
     let Prepared::Ready(mut run) = prepare(Some(&rule), &mut context).unwrap() else {
         panic!("there is something to do")
     };
