@@ -4,6 +4,7 @@
 use super::layout::size;
 use grundy::error::{Error, Remedy, RollBackTo};
 use grundy::theory::rule::Rule;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Returns the text of an error, with the advice that belongs to it.
@@ -268,14 +269,33 @@ fn roll_back(game: Option<&str>, dir: &Path) -> String {
 
 /// Returns a path as a word for a shell that is not taken for an option.
 pub(super) fn quoted_path(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    quoted(&if text.starts_with('-') && text != "-" { format!("./{text}") } else { text.into_owned() })
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.starts_with(b"-") && bytes != b"-" { quoted_bytes(&[b"./", bytes].concat()) } else { quoted_bytes(bytes) }
 }
 
 /// Returns a word, quoted for a shell where it needs quotes.
 pub(super) fn quoted(word: &str) -> String {
+    quoted_bytes(word.as_bytes())
+}
+
+/// Returns a word, quoted for a shell where it needs quotes. A word that cannot be printed is written as `$'…'`, which
+/// bash, zsh and ksh read.
+fn quoted_bytes(word: &[u8]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:+,@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    match std::str::from_utf8(word) {
+        Ok(text) if !text.is_empty() && text.chars().all(plain) => text.into(),
+        Ok(text) if !text.contains(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => format!("$'{}'", word.iter().map(|&byte| escaped(byte)).collect::<String>()),
+    }
+}
+
+/// A byte within `$'…'`.
+fn escaped(byte: u8) -> String {
+    match byte {
+        b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    }
 }
 
 #[cfg(test)]
@@ -292,6 +312,21 @@ mod tests {
             "damage: my runs/it's/values.npy at byte 7: not the header of a one-dimensional array of <u2; 'grundy run \
              --dir 'my runs/it'\\''s' --rollback' rewrites it and keeps the values that agree with the journal"
         );
+    }
+
+    #[test]
+    fn words_that_cannot_be_printed_are_quoted_byte_by_byte() {
+        for (word, expected) in [
+            ("runs/0.77", "runs/0.77"),
+            ("", "''"),
+            ("it's ä", r"'it'\''s ä'"),
+            ("tab\there", r"$'tab\x09here'"),
+            ("it's\n\\", r"$'it\'s\x0a\\'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+        let path = Path::new(std::ffi::OsStr::from_bytes(b"-bad\xff"));
+        assert_eq!(quoted_path(path), r"$'./-bad\xff'");
     }
 
     #[test]

@@ -86,20 +86,21 @@ const FORMS: &str = "write local times as 07:30 or 2026-12-01T07:30";
 fn moment(text: &str, now: &ZonedDateTime) -> Result<ZonedDateTime, String> {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let nothing = |_| format!("there is no such date or time; {FORMS}");
+    let beyond = |_| "this time is too late: the year 9999 is the last".to_owned();
     let time: Time = match shape.as_str() {
         "00:00" | "00:00:00" => text.parse().map_err(nothing)?,
         "0000-00-00T00:00" | "0000-00-00T00:00:00" | "0000-00-00 00:00" | "0000-00-00 00:00:00" => {
             let time: DateTime = text.parse().map_err(nothing)?;
-            return time.to_zoned_datetime(now.time_zone().clone()).map_err(|error| error.to_string());
+            return time.to_zoned_datetime(now.time_zone().clone()).map_err(beyond);
         }
         _ => return Err(FORMS.to_owned()),
     };
     let at = |now: &ZonedDateTime| now.date().to_datetime(time).to_zoned_datetime(now.time_zone().clone());
-    let today = at(now).map_err(|error| error.to_string())?;
+    let today = at(now).map_err(beyond)?;
     if today > *now {
         return Ok(today);
     }
-    now.checked_add(1.day()).and_then(|tomorrow| at(&tomorrow)).map_err(|error| error.to_string())
+    now.checked_add(1.day()).and_then(|tomorrow| at(&tomorrow)).map_err(beyond)
 }
 
 #[cfg(test)]

@@ -25,11 +25,15 @@ pub(super) fn manifest_of(path: &Path) -> Result<Manifest> {
     let manifest = Manifest::parse(text.as_bytes()).map_err(|why| damage(&file, &format!("not a manifest: {why}")))?;
     if path.is_dir() {
         for entry in &manifest.files {
-            let file = path.join(&entry.name);
-            if !file.exists() {
-                return Err(damage(&file, "the manifest describes this file, which is missing"));
+            if Path::new(&entry.name).file_name() != Some(entry.name.as_ref()) {
+                return Err(damage(&path.join(MANIFEST), "it describes a file outside the directory"));
             }
-            if entry.name.contains('/') || entry_of(path, &entry.name)? != *entry {
+            let file = path.join(&entry.name);
+            let Ok(there) = file.metadata() else {
+                return Err(damage(&file, "the manifest describes this file, which is missing"));
+            };
+            // Reading a pipe or a device could never end.
+            if !there.is_file() || there.len() != entry.bytes || entry_of(path, &entry.name)? != *entry {
                 return Err(damage(&file, "not the file that the manifest describes"));
             }
         }

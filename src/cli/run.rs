@@ -79,13 +79,15 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
         bail!("{}: this is not a directory; choose one with --dir", printable(&dir));
     }
     args.compute.warn();
-    let has_run = dir.join(journal::NAME).exists();
-    // The game of tables without a journal is not known.
-    let has_tables = [table::VALUES, table::ESCAPES].iter().any(|name| dir.join(name).exists());
-    let is_new = !has_run && !has_tables;
+    // The game of tables without a journal is not known. What cannot be seen may be there: opening it states why not.
+    let may_exist = |name: &&str| dir.join(name).try_exists().unwrap_or(true);
+    let is_new = ![journal::NAME, table::VALUES, table::ESCAPES].iter().any(may_exist);
     if is_new && args.dir.is_some() && args.game.is_none() {
         let command = format!("grundy run GAME --dir {}", advice::quoted_path(&dir));
         bail!("{}: no run here; check the name, or name the game to compute there: '{command}'", printable(&dir));
+    }
+    if is_new {
+        super::output::refuse_unsuitable_directory(&dir)?;
     }
     let rule = args.game.clone().or(is_new.then(grundy));
     if let (Some(rule), Some(to)) = (&rule, args.to) {
@@ -94,7 +96,11 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
             return Err(Usage(format!("nim: {why}, so --to is at most {MOST_OF_NIM}")).into());
         }
         rule.check_heap(to - 1).map_err(|error| match rule.largest_heap() {
-            Some(largest) => anyhow!("{}; --to is at most {}", advice::message(&error), largest + 1),
+            Some(largest) => anyhow!(
+                "{}; --to is at most {}, or less if a value exceeds 65535 before",
+                advice::message(&error),
+                largest + 1
+            ),
             None => error.into(),
         })?;
     }

@@ -191,6 +191,9 @@ pub enum UnitsReason {
         /// Number of values of the plan.
         count: u64,
     },
+    /// The run of the plan is not at the path that the plan names.
+    #[error("no run here; the run of the plan may have been moved")]
+    NoRun,
     /// Another process works on the same unit. The file system keeps no locks between them.
     #[error("another process works on the same unit ({why})")]
     NotAlone {

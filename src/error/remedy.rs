@@ -290,7 +290,7 @@ pub(super) fn of_units(why: &UnitsReason) -> Option<Remedy> {
         UnitsReason::Occupied { .. } => Some(Remedy::EmptyDirectory),
         UnitsReason::OtherPlan { .. } | UnitsReason::OtherGames { .. } => Some(Remedy::SamePlan),
         UnitsReason::UnknownUnit { .. } => Some(Remedy::ListUnits),
-        UnitsReason::OtherRun { .. } => Some(Remedy::NameRun),
+        UnitsReason::OtherRun { .. } | UnitsReason::NoRun => Some(Remedy::NameRun),
         UnitsReason::NotAlone { .. } => Some(Remedy::DoUnitAlone),
         UnitsReason::Discarded { .. } => Some(Remedy::VerifyWithoutUnits),
         UnitsReason::PlanTooLong { .. } => Some(Remedy::DivideList),

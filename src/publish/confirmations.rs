@@ -11,25 +11,27 @@ use crate::storage::{Dir, File, Mode};
 use crate::survey::printable;
 use crate::table::files::CONFIRMATIONS as NAME;
 use crate::theory::rule::Rule;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Maximum length of the file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 fn read(dir: &Dir) -> Result<Vec<Confirmation>> {
-    let bytes = match dir.read_at_most(NAME, MAX_BYTES) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        bytes => bytes.map_err(Error::io("reading", dir.join(NAME)))?,
+    let damage = |why: String| Damage::NotPublished {
+        why: format!(
+            "not a list of confirmations: {}; the values do not depend on this file: remove it",
+            printable(&why)
+        ),
     };
+    let bytes = dir.read_undamaged(NAME, MAX_BYTES, damage)?.unwrap_or_default();
     // As [`record`] creates it.
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
-    serde_json::from_slice(&bytes).map_err(|error| {
-        let damage =
-            Damage::NotPublished { why: format!("not a list of confirmations: {}", printable(&error.to_string())) };
-        Error::Damage { path: dir.join(NAME), offset: 0, damage }
+    serde_json::from_slice(&bytes).map_err(|error| Error::Damage {
+        path: dir.join(NAME),
+        offset: 0,
+        damage: damage(error.to_string()),
     })
 }
 

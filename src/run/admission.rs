@@ -9,7 +9,7 @@ use crate::error::{Error, KeepReason, Result};
 use crate::solver;
 use crate::solver::ends::LOOKBACKS;
 use crate::storage::Dir;
-use crate::table::{self, HEADER, Width, files};
+use crate::table::{self, ESCAPE_BYTES, HEADER, Width, files};
 use crate::theory::rule::Rule;
 use std::path::Path;
 
@@ -70,7 +70,7 @@ pub(super) struct Room {
 
 /// Refuses a run that does not fit the disk, before anything is written. `last` is the last record of the run.
 pub(super) fn check_room(dir: &Dir, request: &RoomRequest, last: Option<&Record>) -> Result<Room> {
-    /// Bytes reserved for the journal, the escapes and other programs.
+    /// Bytes reserved for the journal, the first escapes and other programs.
     const RESERVE: u64 = 1 << 20;
     let RoomRequest { to, keep, width, lookback } = *request;
     let count = last.map_or(0, |last| last.count);
@@ -86,17 +86,71 @@ pub(super) fn check_room(dir: &Dir, request: &RoomRequest, last: Option<&Record>
     let uncommitted = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
     let is_reused = last.is_some_and(|last| keep.is_none() || last.keep.is_none());
     let available = if is_reused { available.saturating_add(uncommitted) } else { available };
+    let used = last.map_or(Ok(0), |_| reserved_length(dir))?;
+    let reserve = RESERVE.saturating_sub(used);
     let most = keep.map_or(u64::MAX, |keep| keep.saturating_add(RETAINED_HEAD + RETENTION_SLACK));
-    let values = (to - count).min(most.saturating_sub(held)).saturating_mul(width.bytes());
-    let needed = values.saturating_add(RESERVE);
+    let cost = Cost::of(width, last);
+    let values = cost.of_values((to - count).min(most.saturating_sub(held)));
+    let needed = values.saturating_add(reserve);
     if needed > available {
-        let room = available.saturating_sub(RESERVE) / width.bytes();
+        let room = cost.values_in(available.saturating_sub(reserve));
         let keep = held
             .saturating_add(room)
             .checked_sub(RETAINED_HEAD + RETENTION_SLACK)
-            .filter(|&keep| keep >= lookback.max(RETAINED_HEAD) && available >= RESERVE);
+            .filter(|&keep| keep >= lookback.max(RETAINED_HEAD) && available >= reserve);
         let fits = (room > 0 || count == 0).then_some(count.saturating_add(room));
         return Err(Error::NoRoom { path: dir.path().into(), needed, available, fits, keep });
     }
     Ok(Room { needed: Some(values), free: Some(available) })
+}
+
+/// The number of bytes that a run has taken for what is not a value: the journal, the escapes, the header of the
+/// values, and the unused part of a block at the end of each of the three files.
+fn reserved_length(dir: &Dir) -> Result<u64> {
+    /// Length of a block of the file system, in bytes.
+    const BLOCK: u64 = 4096;
+    let length = |name| Ok(table::length_of(dir, name)?.unwrap_or(0));
+    Ok(length(journal::NAME)?.saturating_add(length(table::ESCAPES)?).saturating_add(HEADER + 3 * BLOCK))
+}
+
+/// The number of bytes per value, as a fraction: those of the table, and those of as many escapes as the values so far
+/// have.
+struct Cost {
+    bytes: u128,
+    values: u128,
+}
+
+impl Cost {
+    fn of(width: Width, last: Option<&Record>) -> Cost {
+        // A forged record can state more escapes than values.
+        let (count, escapes) = last.map_or((0, 0), |last| (last.count, last.escapes.min(last.count)));
+        let values = u128::from(count.max(1));
+        Cost { bytes: values * u128::from(width.bytes()) + u128::from(escapes) * u128::from(ESCAPE_BYTES), values }
+    }
+
+    /// The number of bytes of this many values; at most 2^64 - 1.
+    fn of_values(&self, values: u64) -> u64 {
+        u64::try_from(u128::from(values).saturating_mul(self.bytes).div_ceil(self.values)).unwrap_or(u64::MAX)
+    }
+
+    /// The number of values that fit in this many bytes.
+    fn values_in(&self, bytes: u64) -> u64 {
+        u64::try_from(u128::from(bytes).saturating_mul(self.values) / self.bytes).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_a_value_includes_its_share_of_escapes() {
+        let plain = Cost::of(Width::U16, None);
+        assert_eq!((plain.of_values(1000), plain.values_in(2001)), (2000, 1000));
+        // Three bytes per value.
+        let cost = Cost { bytes: 300, values: 100 };
+        assert_eq!((cost.of_values(7), cost.values_in(23)), (21, 7));
+        let huge = Cost { bytes: 12 << 64, values: 1 << 64 };
+        assert_eq!((huge.of_values(u64::MAX), huge.values_in(24)), (u64::MAX, 2));
+    }
 }

@@ -21,8 +21,8 @@ impl CommitClock {
         CommitClock { next: None, interval: FIRST_COMMIT }
     }
 
-    /// Receives the time at which a block was computed. The clock starts with the first block, which can take longer than
-    /// the others: an earlier commit would hold almost no values.
+    /// Receives the time at which a block was computed. The clock starts with the first block, which can take longer
+    /// than the others: an earlier commit would hold almost no values.
     pub(super) fn block_computed(&mut self, now: Instant) {
         self.next.get_or_insert(now + self.interval);
     }

@@ -64,8 +64,8 @@ impl FailureKey {
     }
 }
 
-/// Attempts a run, and again after a failed check, which is recorded in the journal of `dir`: a transient hardware fault
-/// does not fail the same way twice.
+/// Attempts a run, and again after a failed check, which is recorded in the journal of `dir`: a transient hardware
+/// fault does not fail the same way twice.
 pub(super) fn retry_failed_checks(
     dir: &Dir,
     seed: u64,

@@ -4,6 +4,7 @@ use super::poison::Poison;
 #[cfg(doc)]
 use super::poisoned;
 use super::{File, Files, Mode, Storage};
+use crate::error::{Damage, printable};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -164,6 +165,28 @@ impl Dir {
             return Err(Error::new(ErrorKind::InvalidData, format!("the file is longer than {most} bytes")));
         }
         Ok(bytes)
+    }
+
+    /// Reads a whole file of at most `most` bytes, on behalf of a reader to which a longer one is `damage`. Returns
+    /// `None` if there is no such file.
+    ///
+    /// # Errors
+    /// [`crate::Error::Damage`] for a longer file, and [`crate::Error::Io`].
+    pub(crate) fn read_undamaged(
+        &self,
+        name: &str,
+        most: u64,
+        damage: impl FnOnce(String) -> Damage,
+    ) -> crate::Result<Option<Vec<u8>>> {
+        let path = self.join(&printable(name));
+        match self.read_at_most(name, most) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                Err(crate::Error::Damage { path, offset: 0, damage: damage(error.to_string()) })
+            }
+            Err(error) => Err(crate::Error::io("reading", path)(error)),
+        }
     }
 
     /// Writes a file atomically and durably: after a power cut, `name` has either its old contents (or does not exist)

@@ -119,7 +119,8 @@ pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
         }
         for name in &names {
             let shown = dir.join(&printable(name));
-            let bytes = dir.read_at_most(name, MAX_RECORD_BYTES).map_err(Error::io("reading", &shown))?;
+            let bytes = dir.read_undamaged(name, MAX_RECORD_BYTES, |why| Damage::NotARecord { why })?;
+            let Some(bytes) = bytes else { continue };
             let damage = |damage: Damage| Error::Damage { path: shown.clone(), offset: 0, damage };
             let record = Record::parse(name, &bytes).map_err(|why| damage(Damage::NotARecord { why }))?;
             let others = all.entry(order(&record.game)).or_default();

@@ -113,11 +113,9 @@ impl Plan {
 
     /// Reads the plan of a directory, if it has one.
     pub(super) fn read(dir: &Dir) -> Result<Option<Plan>> {
-        let bytes = match dir.read_at_most(NAME, MAX_BYTES) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            bytes => bytes.map_err(Error::io("reading", dir.join(NAME)))?,
-        };
-        let damage = |why| Error::Damage { path: dir.join(NAME), offset: 0, damage: Damage::NotAPlan { why } };
+        let not_a_plan = |why| Damage::NotAPlan { why };
+        let Some(bytes) = dir.read_undamaged(NAME, MAX_BYTES, not_a_plan)? else { return Ok(None) };
+        let damage = |why| Error::Damage { path: dir.join(NAME), offset: 0, damage: not_a_plan(why) };
         Plan::parse(&bytes).map(Some).map_err(damage)
     }
 

@@ -9,7 +9,7 @@ pub const ESCAPES: &str = "escapes.npy";
 pub(super) const ESCAPE_TYPE: &str = "[('n', '<u8'), ('v', '<u2')]";
 
 /// Length of an escape, in bytes.
-pub(super) const ESCAPE_BYTES: u64 = 10;
+pub(crate) const ESCAPE_BYTES: u64 = 10;
 
 /// The byte of every value of 255 or more; `escapes.npy` has the whole value.
 pub(super) const SATURATED: u8 = u8::MAX;

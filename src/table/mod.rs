@@ -44,6 +44,7 @@ mod tests;
 mod width;
 mod writer;
 
+pub(crate) use escapes::ESCAPE_BYTES;
 pub use escapes::ESCAPES;
 pub(crate) use escapes::{is_escape, saturated};
 pub(crate) use files::{length_of, unused_name};

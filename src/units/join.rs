@@ -3,7 +3,7 @@
 use super::machine::Spent;
 use super::part::part_name;
 use super::plan::Plan;
-use super::result::UnitResult;
+use super::result::{MAX_BYTES, UnitResult};
 use super::unit::{Unit, VerifyWork, Work};
 use crate::error::{Damage, Error, Result};
 use crate::storage::Dir;
@@ -11,9 +11,6 @@ use crate::survey::{Order, Record, order, printable};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-
-/// Maximum length of a result, in bytes.
-const MAX_BYTES: u64 = 1 << 30;
 
 /// The results of one plan.
 #[derive(Clone, Debug)]
@@ -49,7 +46,8 @@ pub fn join(dirs: &[&Path]) -> Result<Joined> {
         for name in names.iter().filter(|name| name.ends_with(".jsonl")) {
             let shown = dir.join(&printable(name));
             let damage = |damage| Error::Damage { path: shown.clone(), offset: 0, damage };
-            let bytes = dir.read_at_most(name, MAX_BYTES).map_err(Error::io("reading", &shown))?;
+            let bytes = dir.read_undamaged(name, MAX_BYTES, |why| Damage::NotAResult { why })?;
+            let Some(bytes) = bytes else { continue };
             let (place, result) =
                 read(name, &bytes, &places, &units, &plan).map_err(|why| damage(Damage::NotAResult { why }))?;
             match found.get(&place) {

@@ -6,7 +6,7 @@
 //! Invariant: the process that holds the lock on `NAME.part` is the only one that writes it or renames it.
 
 use super::machine::Spent;
-use super::result::{End, Line, UnitResult, result_name};
+use super::result::{End, Line, MAX_BYTES, UnitResult, result_name};
 use crate::error::{Error, Result, UnitsReason};
 use crate::storage::{Dir, File, Mode};
 use std::io::Read;
@@ -73,9 +73,10 @@ impl<'a> Part<'a> {
         self.dir.join(&part_name(self.unit))
     }
 
+    /// The bytes of the file, at most [`MAX_BYTES`]: no result is longer.
     fn bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.file.reader().read_to_end(&mut bytes).map_err(Error::io("reading", self.path()))?;
+        self.file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", self.path()))?;
         Ok(bytes)
     }
 

@@ -3,7 +3,7 @@
 use super::machine::{self, Clock, Spent};
 use super::part::Part;
 use super::plan::Plan;
-use super::result::{Check, Head, Line, Session, TimedRecord, UnitResult, fits, result_name};
+use super::result::{Check, Head, Line, MAX_BYTES, Session, TimedRecord, UnitResult, fits, result_name};
 use super::unit::{Level, SurveyWork, Task, Unit, VerifyWork, Work};
 use crate::error::{self, Damage, Error, Result, UnitsReason};
 use crate::run::RunReader;
@@ -89,8 +89,9 @@ pub fn perform(
 
 /// Reads the result of a unit that is complete.
 fn complete(dir: &Dir, unit: &Unit, work: &Work) -> Result<UnitResult> {
-    let path = dir.join(&result_name(&unit.name));
-    let bytes = dir.read(&result_name(&unit.name)).map_err(Error::io("reading", &path))?;
+    let name = result_name(&unit.name);
+    let path = dir.join(&name);
+    let bytes = dir.read_undamaged(&name, MAX_BYTES, |why| Damage::NotAResult { why })?.unwrap_or_default();
     let result = UnitResult::parse(&bytes).and_then(|result| result.require(unit, work).map(|()| result));
     result.map_err(|why| Error::Damage { path, offset: 0, damage: Damage::NotAResult { why } })
 }
@@ -225,7 +226,13 @@ impl Checking<'_> {
 
 /// Refuses a run whose first values do not have the digest that the plan names.
 fn require_run(dir: &Path, work: &VerifyWork) -> Result<()> {
-    let run = RunReader::open(dir)?;
+    let is_missing = |error: &Error| matches!(error, Error::NoRun { .. });
+    let run = match RunReader::open(dir) {
+        Err(error) if is_missing(&error) => {
+            return Err(Error::Units { path: dir.into(), why: UnitsReason::NoRun });
+        }
+        run => run?,
+    };
     let points = &run.contents.points;
     let is_same = points.iter().any(|point| point.count == work.count && point.digest.to_string() == work.digest);
     if is_same && run.rule.name() == work.game {

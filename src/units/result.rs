@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
+/// Maximum length of a result, in bytes.
+pub(super) const MAX_BYTES: u64 = 1 << 30;
+
 /// The name of the file of a complete unit.
 pub(super) fn result_name(unit: &str) -> String {
     format!("{unit}.jsonl")

@@ -202,6 +202,22 @@ fn export_and_find_use_a_proved_period() {
 }
 
 #[test]
+fn a_run_within_a_run_directory_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    run_well("kayles", &home.path().join("run"), &["--to", "1000"]);
+    for inner in ["run/inner", "run/deep/inner"] {
+        for command in [vec!["run", "kayles", "--to", "10"], vec!["period", "kayles"]] {
+            let inner = path(inner);
+            let words = [&command[..], &["--dir", &inner]].concat();
+            fails(1, &words, &["is a run directory, which must contain nothing but the run"]);
+        }
+    }
+    assert!(!home.path().join("run/inner").exists());
+    fails(2, &["run", "kayles", "--until", "9999-12-31T23:59"], &["the year 9999 is the last"]);
+}
+
+#[test]
 fn exceptions_on_stdout_come_without_the_report() {
     let output = output_of(&["period", "kayles", "--exceptions", "-"]);
     assert!(text(&output.stdout).lines().all(|line| line.split(' ').all(|word| word.parse::<u64>().is_ok())));

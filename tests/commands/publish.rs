@@ -105,10 +105,19 @@ fn altered_published_files_and_manifests_are_refused() {
         copy(&home, "there", &dir, |text| text.replacen(from, to, 1));
         home.fails(3, &format!("compare run {dir}"), &["manifest.json", "not a manifest"]);
     }
+    copy(&home, "there", "outside", |text| text.replacen("\"records.csv\"", "\"../run/values.npy\"", 1));
+    home.fails(3, "compare run outside", &["outside/manifest.json", "outside the directory"]);
     std::fs::write(home.path("there/records.csv"), "n,value\n0,0\n").unwrap();
     home.fails(3, "compare run there", &["records.csv", "not the file that the manifest describes"]);
     std::fs::remove_file(home.path("there/records.csv")).unwrap();
     home.fails(3, "compare run there", &["records.csv", "missing"]);
+    // A device and a pipe, which could be read without end.
+    let records = home.path("there/records.csv");
+    std::os::unix::fs::symlink("/dev/zero", &records).unwrap();
+    home.fails(3, "compare run there", &["records.csv", "not the file that the manifest describes"]);
+    std::fs::remove_file(&records).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &records, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    home.fails(3, "compare run there", &["records.csv", "not the file that the manifest describes"]);
     // The manifest alone makes no statement about files beside it.
     assert_eq!(home.json("compare run there/manifest.json --json")["agree"], 30_000);
 }

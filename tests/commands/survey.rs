@@ -197,7 +197,7 @@ fn inconsistent_or_hostile_fields_are_damage_and_never_printed_raw() {
     home.fails(3, "merge bad", &["u{1b}[31m.json"]);
     std::fs::remove_file(home.path("bad/\u{1b}[31m.json")).unwrap();
     std::fs::write(home.path("bad/0.77.json"), vec![b' '; 1 << 17]).unwrap();
-    home.fails(1, "merge bad", &["bad/0.77.json", "longer than"]);
+    home.fails(3, "merge bad", &["bad/0.77.json", "longer than", "remove it"]);
     let line = home.well("merge --json good");
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), unsealed(&home, "good/0.77.json"));
 }

@@ -308,3 +308,19 @@ fn surveys_and_units_on_a_full_disk_say_how_much_is_missing() {
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
 }
+
+/// The journal and the escapes have already taken a part of what a new run reserves for them.
+#[test]
+fn a_run_that_fits_still_fits_when_it_is_resumed() {
+    let mount = match Mount::tmpfs(8 * MEGA) {
+        Ok(mount) => mount,
+        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
+    };
+    let dir = mount.path().join("run");
+    let refused = text(&run("grundy", &dir, &["--to", "1e9"]).stderr);
+    let (_, advice) = refused.split_once("at most --to ").unwrap_or_else(|| panic!("{refused}"));
+    let to: u64 = advice.split(' ').next().unwrap().parse().unwrap();
+    let part = (to / 2).to_string();
+    run_well("grundy", &dir, &["--to", &part]);
+    run_well("grundy", &dir, &["--to", &to.to_string()]);
+}

@@ -258,6 +258,9 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
 
 fn on_disk(rule: &Rule, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
     let to = args.limit(rule);
+    if dir.join(grundy::checkpoint::journal::NAME).try_exists().is_ok_and(|exists| !exists) {
+        super::output::refuse_unsuitable_directory(dir)?;
+    }
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);
     args.deadline.arm(&stop, &meter)?;
