@@ -232,9 +232,12 @@ fn of_units(remedy: &Remedy) -> Option<String> {
         Remedy::VerifyWithoutUnits => "'grundy verify' checks the other values",
         Remedy::RemoveResult => "if 'grundy unit' wrote this file, remove it and do the unit again, else move it away",
         Remedy::RemoveUnitsPlan => {
-            "remove it and repeat the command 'grundy units … --in DIR', which keeps the results"
+            "restore it from a copy or from another worker's directory; or remove it and repeat the command 'grundy units … \
+             --in DIR', which keeps the results if the games, or the values of the run, are the same"
         }
-        Remedy::DoUnitAgain => "do the unit again in a new directory ('grundy unit'), and remove the wrong result",
+        Remedy::DoUnitAgain => {
+            "move both results away, do the unit again ('grundy unit'), and keep the one that agrees with it"
+        }
         _ => return None,
     };
     Some(text.to_owned())

@@ -13,6 +13,7 @@ use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,7 +50,7 @@ const PIECE: usize = 1 << 16;
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
-    source: String,
+    source: OsString,
     /// File of published values; '-' is stdin.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -160,8 +161,9 @@ pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
 fn refuse_swapped(args: &Args) -> Result<()> {
     let game = args.file.to_str().filter(|text| text.parse::<Rule>().is_ok() || Path::new(text).is_dir());
     let Some(game) = game.filter(|_| Path::new(&args.source).is_file() && !args.file.is_file()) else { return Ok(()) };
-    let command = format!("grundy check {} {}", advice::quoted(game), advice::quoted(&args.source));
-    Err(Usage(format!("'{}' is a file; the game or the run directory comes first: '{command}'", args.source)).into())
+    let command = format!("grundy check {} {}", advice::quoted(game), advice::quoted_path(Path::new(&args.source)));
+    let file = printable(Path::new(&args.source));
+    Err(Usage(format!("'{file}' is a file; the game or the run directory comes first: '{command}'")).into())
 }
 
 /// The heap that a term is about, at an offset; negative where the offset is not that of the file.

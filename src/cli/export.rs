@@ -12,6 +12,7 @@ use grundy::table::npy_header;
 use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ const USUAL: u64 = 10_001;
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
-    source: String,
+    source: OsString,
     /// Format to write.
     #[arg(long, value_enum)]
     format: Format,

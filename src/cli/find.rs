@@ -19,6 +19,7 @@ use grundy::theory::catalogue::{self, PeriodFact};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
@@ -51,7 +52,7 @@ const LONG_ENOUGH: u64 = 1 << 16;
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
-    source: String,
+    source: OsString,
     #[command(flatten)]
     wanted: Wanted,
     /// Range of n to search [default: all committed values of a run, the first 2^20 of a game, 2^12 if a

@@ -146,7 +146,7 @@ enum Named {
 }
 
 fn named(text: &str) -> Result<Named> {
-    Ok(match Source::find(text)? {
+    Ok(match Source::find(text.as_ref())? {
         Source::Game(rule) if rule.is_nim() => Named::Nim,
         Source::Game(rule) => Named::Rule(rule),
         Source::Directory(dir) => Named::Directory(dir),

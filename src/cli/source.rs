@@ -8,6 +8,7 @@ use super::{Usage, default_directory};
 use anyhow::{Result, anyhow};
 use grundy::error::{self, Error};
 use grundy::theory::rule::Rule;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -22,8 +23,9 @@ pub(crate) enum Source {
 
 impl Source {
     /// Decides what `text` means. Notes that it is the name of a game if a run has this name too.
-    pub(crate) fn find(text: &str) -> Result<Source> {
-        let path = Path::new(text);
+    pub(crate) fn find(typed: &OsStr) -> Result<Source> {
+        let path = Path::new(typed);
+        let Some(text) = typed.to_str() else { return Ok(Source::Directory(run_directory(path)?.into())) };
         let error = match text.parse() {
             Ok(rule) => {
                 if has_journal(path) {

@@ -13,6 +13,7 @@ use grundy::theory::catalogue::{self, PeriodFact};
 use grundy::theory::definition::Sequence;
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -40,7 +41,7 @@ const SEARCHED: u64 = 1 << 17;
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
-    source: String,
+    source: OsString,
     /// Values to print: half-open ranges A..B of n, or single n [default: the first hundred, in rows of ten].
     #[arg(value_name = "RANGE", value_parser = range, allow_negative_numbers = true)]
     ranges: Vec<Range<u64>>,

@@ -202,6 +202,22 @@ fn export_and_find_use_a_proved_period() {
 }
 
 #[test]
+fn a_run_whose_name_is_not_utf_8_can_be_read() {
+    use std::os::unix::ffi::OsStrExt;
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join(std::ffi::OsStr::from_bytes(b"bad\xff dir"));
+    run_well("kayles", &dir, &["--to", "1000"]);
+    let file = home.path().join("b.txt");
+    let exported = grundy(["export", "--format", "bfile", "-o"]).arg(&file).arg(&dir).output().unwrap();
+    assert!(exported.status.success(), "{}", text(&exported.stderr));
+    for words in [&["values"][..], &["find", "--zeros"], &["period"], &["check"]] {
+        let more = if words == ["check"] { Some(&file) } else { None };
+        let output = grundy(words).arg(&dir).args(more).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn a_run_within_a_run_directory_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();

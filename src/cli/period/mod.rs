@@ -29,6 +29,7 @@ use grundy::theory::catalogue::{self, PeriodFact, Sourced};
 use grundy::theory::definition::{Prefix, Sequence};
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,7 +76,7 @@ const TASK: &str = "period";
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]
-    source: String,
+    source: OsString,
     /// Maximum number of values to compute [default: 2^24; 2^14 if a move leaves three heaps, or two and the
     /// code repeats]; with a run directory, number of values to search [default: all].
     #[arg(long, value_name = "N", value_parser = number::positive, allow_negative_numbers = true)]
@@ -117,7 +118,7 @@ impl Args {
 
     /// The shell command that resumes this one, with every option that changes its result.
     fn command(&self) -> String {
-        let mut words = vec!["grundy period".to_owned(), quoted(&self.source)];
+        let mut words = vec!["grundy period".to_owned(), quoted_path(Path::new(&self.source))];
         words.extend(self.to.map(|to| format!("--to {to}")));
         words.extend(self.dir.as_deref().map(|dir| format!("--dir {}", quoted_path(dir))));
         words.extend(self.keep.map(|keep| format!("--keep {keep}")));
