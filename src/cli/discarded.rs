@@ -2,8 +2,8 @@
 //!
 //! The summary has the rare positions, the running maxima and the number of each value of the discarded range. It
 //! answers questions for rare positions in any range, and for records and counts if the range contains all discarded
-//! values. It answers the question for first positions if, in addition, each discarded value occurs earlier, and for
-//! the positions of a value if that was never discarded.
+//! values. It answers the question for first positions if, in addition, each discarded value occurs earlier. It
+//! answers the question for the positions of a value if that value is not among the discarded ones.
 
 use anyhow::Result;
 use grundy::checkpoint::summary::DiscardSummary;

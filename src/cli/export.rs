@@ -3,7 +3,7 @@
 use super::output::Output;
 use super::progress::{Meter, note};
 use super::source::Source;
-use super::values::{COMPUTED, in_pieces, of_game, open};
+use super::values::{COMPUTED, in_pieces, of_game_bounded, open};
 use super::{Usage, advice, layout, number, parquet_file};
 use anyhow::Result;
 use clap::ValueEnum;
@@ -85,7 +85,7 @@ impl Format {
 struct Values<'a> {
     rule: &'a Rule,
     all: &'a dyn Sequence,
-    /// A bound of the values to write.
+    /// An upper bound of the values to write.
     largest: u16,
     /// The positions to write.
     range: Range<u64>,
@@ -117,12 +117,7 @@ pub(crate) fn export(args: &Args, quiet: bool) -> Result<()> {
         Source::Game(rule) => {
             let range = args.range.clone().unwrap_or(0..USUAL);
             rule.check_heap(range.end.saturating_sub(1))?;
-            let values = of_game(&rule, range.end, quiet)?;
-            let mut largest = 0;
-            in_pieces(&*values, range.clone(), |_, piece| {
-                largest = piece.iter().copied().fold(largest, u16::max);
-                Ok(())
-            })?;
+            let (values, largest) = of_game_bounded(&rule, range.end, quiet)?;
             let all = Prefix { of: &*values, count: range.end };
             write_to(&output, &Values { rule: &rule, all: &all, largest, range }, args, quiet)
         }

@@ -1,7 +1,7 @@
 //! `grundy info`: show what is known about a game.
 
 use super::games::with_name;
-use super::layout::paragraph;
+use super::layout::{paragraph, unbroken};
 use super::{advice, space};
 use anyhow::Result;
 use grundy::Rule;
@@ -113,7 +113,11 @@ fn text(facts: &Facts<'_>) -> String {
     lines.extend(facts.known.oeis.into_iter().flat_map(|sequence| oeis(sequence, facts.rule.name())));
     lines.push(("sparse space", sparse_space(facts.known.space.as_ref())));
     lines.push(("period", period(facts)));
-    lines.iter().map(|(label, text)| paragraph(label, text)).collect()
+    let line = |&(label, ref text): &(&str, String)| match label {
+        WRITE | CHECK => unbroken(label, text),
+        _ => paragraph(label, text),
+    };
+    lines.iter().map(line).collect()
 }
 
 /// The code that stands for all codes with this sequence, and how the sequences differ.
@@ -145,6 +149,12 @@ fn same_sequence(facts: &Facts<'_>, form: &StandardForm) -> Vec<(&'static str, S
     [("equal games", reason.to_owned())].into_iter().chain(lines).collect()
 }
 
+/// The label of the command that writes a b-file.
+const WRITE: &str = "b-file";
+
+/// The label of the command that checks a b-file.
+const CHECK: &str = "b-file check";
+
 /// The sequence of the OEIS, and the commands that write and check its b-file.
 fn oeis(sequence: OeisSequence, game: &str) -> Vec<(&'static str, String)> {
     /// Number of terms of the b-file.
@@ -154,8 +164,8 @@ fn oeis(sequence: OeisSequence, game: &str) -> Vec<(&'static str, String)> {
     let offset = if shift == 0 { String::new() } else { format!(" --offset {}", -shift) };
     vec![
         ("OEIS", format!("{number}: {sequence}, n >= {first}")),
-        ("", format!("b-file: grundy export {game} --format bfile --range {from}..{}{offset}", from + TERMS)),
-        ("", format!("check: grundy check {game} FILE{offset}")),
+        (WRITE, format!("grundy export {game} --format bfile --range {from}..{}{offset}", from + TERMS)),
+        (CHECK, format!("grundy check {game} FILE{offset}")),
     ]
 }
 

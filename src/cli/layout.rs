@@ -26,9 +26,17 @@ pub(super) fn printable(path: &Path) -> String {
 
 /// A paragraph after its label, whose lines all begin in the same column.
 pub(super) fn paragraph(label: &str, text: &str) -> String {
-    let label =
-        format!("{}{:>width$}", painted(LABEL, label), "", width = LABELS.saturating_sub(label.chars().count()));
-    filled(text, &label, LABELS)
+    filled(text, &column(label), LABELS)
+}
+
+/// A line with a label in a column, not broken however long it is: a command to be copied.
+pub(super) fn unbroken(label: &str, command: &str) -> String {
+    column(label) + command + "\n"
+}
+
+/// A label, padded to the width of its column.
+fn column(label: &str) -> String {
+    format!("{}{:>width$}", painted(LABEL, label), "", width = LABELS.saturating_sub(label.chars().count()))
 }
 
 /// A text whose first line begins with `first`, and whose other lines begin after `indent` columns.

@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 use grundy::checkpoint::journal;
 use grundy::run::{Outcome, Progress, Run};
-use grundy::table::{self, Width};
+use grundy::table::Width;
 use grundy::theory::catalogue::PeriodFact;
 use grundy::theory::rule::Rule;
 use indicatif::HumanCount;
@@ -79,15 +79,13 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
         bail!("{}: this is not a directory; choose one with --dir", printable(&dir));
     }
     args.compute.warn();
-    // The game of tables without a journal is not known. What cannot be seen may be there: opening it states why not.
-    let may_exist = |name: &&str| dir.join(name).try_exists().unwrap_or(true);
-    let is_new = ![journal::NAME, table::VALUES, table::ESCAPES].iter().any(may_exist);
+    let is_new = !super::source::may_have_run(&dir);
     if is_new && args.dir.is_some() && args.game.is_none() {
         let command = format!("grundy run GAME --dir {}", advice::quoted_path(&dir));
         bail!("{}: no run here; check the name, or name the game to compute there: '{command}'", printable(&dir));
     }
     if is_new {
-        super::output::refuse_unsuitable_directory(&dir)?;
+        super::output::refuse_unsuitable_directory(&Path::new(".").join(&dir))?;
     }
     let rule = args.game.clone().or(is_new.then(grundy));
     if let (Some(rule), Some(to)) = (&rule, args.to) {
@@ -97,7 +95,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<ExitCode> {
         }
         rule.check_heap(to - 1).map_err(|error| match rule.largest_heap() {
             Some(largest) => anyhow!(
-                "{}; --to is at most {}, or less if a value exceeds 65535 before",
+                "{}; --to is at most {}, or less, if an earlier value exceeds 65535",
                 advice::message(&error),
                 largest + 1
             ),

@@ -144,6 +144,14 @@ fn game_advice(path: &Path) -> Option<String> {
     })
 }
 
+/// Whether a directory has a journal, or tables without one, as far as it can be read. What cannot be seen may be
+/// there: the command that opens it reports why it cannot.
+pub(super) fn may_have_run(dir: &Path) -> bool {
+    let names = [grundy::checkpoint::journal::NAME, grundy::table::VALUES, grundy::table::ESCAPES];
+    let is_absent = |error: std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    names.iter().any(|name| !std::fs::symlink_metadata(dir.join(name)).is_err_and(is_absent))
+}
+
 fn has_journal(dir: &Path) -> bool {
     std::fs::symlink_metadata(dir.join(grundy::checkpoint::journal::NAME)).is_ok()
 }

@@ -95,14 +95,24 @@ fn print_first(values: &[u16], json: bool) -> Result<()> {
 
 /// The first `count` values of a game, or all, from its period, where that is less work.
 pub(super) fn of_game(rule: &Rule, count: u64, quiet: bool) -> Result<Box<dyn Sequence>> {
+    of_game_bounded(rule, count, quiet).map(|(values, _)| values)
+}
+
+/// [`of_game`], with the largest of the values that were computed, which bounds all of them.
+pub(super) fn of_game_bounded(rule: &Rule, count: u64, quiet: bool) -> Result<(Box<dyn Sequence>, u16)> {
     if count > Continuation::LENGTH {
         return Err(Usage("the largest n of a game is 2^63 - 1".into()).into());
     }
     Ok(match by_period(rule, count, quiet)? {
-        Some(all) => Box::new(all),
+        Some(all) => {
+            let largest = all.largest();
+            (Box::new(all), largest)
+        }
         None => {
             require_few(rule, count)?;
-            Box::new(solved(rule, count, quiet)?.0)
+            let values = solved(rule, count, quiet)?.0;
+            let largest = values.iter().copied().max().unwrap_or(0);
+            (Box::new(values), largest)
         }
     })
 }

@@ -128,7 +128,7 @@ fn failed(args: &Args, error: anyhow::Error) -> Result<ExitCode> {
         _ => None,
     };
     super::report(&error);
-    if wrong.is_some() && !matches!(error.downcast_ref(), Some(Error::OptionsDiffer { .. })) {
+    if matches!(error.downcast_ref(), Some(Error::Wrong { .. } | Error::Excluded { .. })) {
         complain!(
             "{}: later values may be wrong as well; 'grundy verify {}' checks whether the files changed after the \
              computation. If they did not, compute the run again in another directory",

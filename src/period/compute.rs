@@ -458,7 +458,8 @@ impl RunSearch<'_> {
 
 /// What the waypoints of a run show about a period.
 enum ByWaypoints {
-    /// There are no waypoints, or a certificate needs more than they show.
+    /// The waypoints do not suffice: there are none, a rare position or the proof lies at or beyond the discarded
+    /// values, the journal lacks a digest, or a certificate cannot state the window.
     Insufficient,
     /// The stop flag ended the computation.
     Stopped,

@@ -56,6 +56,12 @@ impl Continuation {
         self.values.len() as u64 - self.period
     }
 
+    /// The largest value.
+    #[must_use]
+    pub fn largest(&self) -> u16 {
+        self.values.iter().copied().max().unwrap_or(0)
+    }
+
     /// The n' below the end of the first period with G(n') = G(n).
     fn reduced(&self, n: u64) -> u64 {
         let preperiod = self.preperiod();
@@ -104,6 +110,7 @@ mod tests {
             let all = values(&rule, Method::default(), 50_000).unwrap();
             let continued = continued(game, 20_000).unwrap();
             assert_eq!((continued.period(), continued.preperiod()), (p, n0), "{game}");
+            assert_eq!(Some(continued.largest()), all.iter().copied().max(), "{game}");
             for (from, to) in [(0, 50_000), (n0, n0 + p), (n0 + p - 1, n0 + 3 * p + 1), (49_999, 50_000), (7, 7)] {
                 let mut read = vec![0; index(to - from)];
                 continued.read(from, &mut read).unwrap();

@@ -31,7 +31,7 @@ impl FactCounter {
 
     /// Receives the next values, those from `from` on.
     pub(super) fn see(&mut self, from: u64, values: &[u16]) {
-        self.chain.update(values);
+        self.chain.update_in_parallel(values);
         let (before, after) = values.split_at(index(self.to.saturating_sub(from).min(values.len() as u64)));
         self.stats.see(self.space, from, before);
         self.stats.see(SparseSpace::NONE, from + before.len() as u64, after);

@@ -118,8 +118,8 @@ pub struct Finding {
     pub count: u64,
     /// The largest value.
     pub max_value: u16,
-    /// A number of last values that do not occur earlier in the sequence: the least one that the search tried. `None`
-    /// when the last values occur earlier for each number tried, or there are too few values.
+    /// The least h, among those that the search tried, for which the last h values do not occur earlier in the
+    /// sequence. `None` when they do for each of them, or there are too few values.
     pub unseen_end: Option<u64>,
     /// First n searched: 0, or the end of the discarded values.
     pub start: u64,

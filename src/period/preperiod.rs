@@ -20,7 +20,7 @@
 //! suffices ([`by_waypoints`]).
 //!
 //! Invariant: without waypoints, both copies are computed from the rule alone, by a solver that proves each value; no
-//! value of the run is read. A bit that flips in a value of a copy is noticed ([`two_copies`]).
+//! value of the run is read. A bit that flips in a value before it is compared is noticed ([`two_copies`]).
 
 mod ahead;
 mod by_waypoints;

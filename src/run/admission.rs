@@ -72,6 +72,8 @@ pub(super) struct Room {
 pub(super) fn check_room(dir: &Dir, request: &RoomRequest, last: Option<&Record>) -> Result<Room> {
     /// Bytes reserved for the journal, the first escapes and other programs.
     const RESERVE: u64 = 1 << 20;
+    /// The part of them that stays reserved whatever the run has taken: 64 records of the journal.
+    const LEAST_RESERVE: u64 = 1 << 18;
     let RoomRequest { to, keep, width, lookback } = *request;
     let count = last.map_or(0, |last| last.count);
     let Some(to) = to.filter(|&to| to > count) else {
@@ -86,8 +88,8 @@ pub(super) fn check_room(dir: &Dir, request: &RoomRequest, last: Option<&Record>
     let uncommitted = length.unwrap_or(0).saturating_sub(count.saturating_mul(width.bytes()).saturating_add(HEADER));
     let is_reused = last.is_some_and(|last| keep.is_none() || last.keep.is_none());
     let available = if is_reused { available.saturating_add(uncommitted) } else { available };
-    let used = last.map_or(Ok(0), |_| reserved_length(dir))?;
-    let reserve = RESERVE.saturating_sub(used);
+    let used = last.map_or(Ok(0), |_| used_reserve(dir))?;
+    let reserve = RESERVE.saturating_sub(used).max(LEAST_RESERVE);
     let most = keep.map_or(u64::MAX, |keep| keep.saturating_add(RETAINED_HEAD + RETENTION_SLACK));
     let cost = Cost::of(width, last);
     let values = cost.of_values((to - count).min(most.saturating_sub(held)));
@@ -105,8 +107,8 @@ pub(super) fn check_room(dir: &Dir, request: &RoomRequest, last: Option<&Record>
 }
 
 /// The number of bytes that a run has taken for what is not a value: the journal, the escapes, the header of the
-/// values, and the unused part of a block at the end of each of the three files.
-fn reserved_length(dir: &Dir) -> Result<u64> {
+/// values, and at most a block at the end of each of the three files.
+fn used_reserve(dir: &Dir) -> Result<u64> {
     /// Length of a block of the file system, in bytes.
     const BLOCK: u64 = 4096;
     let length = |name| Ok(table::length_of(dir, name)?.unwrap_or(0));

@@ -27,8 +27,8 @@ impl CommitClock {
         self.next.get_or_insert(now + self.interval);
     }
 
-    /// Receives the time at which values were handed to the writer.
-    pub(super) fn commit_started(&mut self, now: Instant) {
+    /// Receives the time after values were handed to the writer.
+    pub(super) fn commit_handed_over(&mut self, now: Instant) {
         self.interval = (2 * self.interval).min(COMMIT_EVERY);
         self.next = Some(now + self.interval);
     }

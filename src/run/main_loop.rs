@@ -66,7 +66,7 @@ impl OpenRun {
                 if policy.commit_every.is_some() {
                     self.writer.wait()?;
                 }
-                clock.commit_started(Instant::now());
+                clock.commit_handed_over(Instant::now());
                 if is_last {
                     return self.finish(observer, stopping && count < to);
                 }

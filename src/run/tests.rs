@@ -391,7 +391,7 @@ fn commit_intervals_grow_from_short_to_long() {
         clock.block_computed(at(now));
         if clock.is_due(at(now)) {
             commits.push(now);
-            clock.commit_started(at(now));
+            clock.commit_handed_over(at(now));
         }
     }
     assert_eq!(commits, [1700, 3100, 5900, 10_900, 15_900, 20_900, 25_900]);

@@ -167,8 +167,8 @@ impl Dir {
         Ok(bytes)
     }
 
-    /// Reads a whole file of at most `most` bytes, on behalf of a reader to which a longer one is `damage`. Returns
-    /// `None` if there is no such file.
+    /// Reads a whole file of at most `most` bytes. Returns `None` if there is no such file or no directory. `damage`
+    /// makes the damage of a longer file from the reason.
     ///
     /// # Errors
     /// [`crate::Error::Damage`] for a longer file, and [`crate::Error::Io`].

@@ -9,6 +9,7 @@ use crate::period::Status;
 use crate::storage::{Dir, File, Mode};
 use crate::theory::rule::Rule;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Name of the file that a process locks while it writes to a directory.
@@ -120,7 +121,7 @@ pub fn read(dirs: &[&Path]) -> Result<BTreeMap<Order, Record>> {
         for name in &names {
             let shown = dir.join(&printable(name));
             let bytes = dir.read_undamaged(name, MAX_RECORD_BYTES, |why| Damage::NotARecord { why })?;
-            let Some(bytes) = bytes else { continue };
+            let bytes = bytes.ok_or_else(|| Error::io("reading", &shown)(ErrorKind::NotFound.into()))?;
             let damage = |damage: Damage| Error::Damage { path: shown.clone(), offset: 0, damage };
             let record = Record::parse(name, &bytes).map_err(|why| damage(Damage::NotARecord { why }))?;
             let others = all.entry(order(&record.game)).or_default();

@@ -10,6 +10,7 @@ use crate::storage::Dir;
 use crate::survey::{Order, Record, order, printable};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The results of one plan.
@@ -47,7 +48,7 @@ pub fn join(dirs: &[&Path]) -> Result<Joined> {
             let shown = dir.join(&printable(name));
             let damage = |damage| Error::Damage { path: shown.clone(), offset: 0, damage };
             let bytes = dir.read_undamaged(name, MAX_BYTES, |why| Damage::NotAResult { why })?;
-            let Some(bytes) = bytes else { continue };
+            let bytes = bytes.ok_or_else(|| Error::io("reading", &shown)(ErrorKind::NotFound.into()))?;
             let (place, result) =
                 read(name, &bytes, &places, &units, &plan).map_err(|why| damage(Damage::NotAResult { why }))?;
             match found.get(&place) {

@@ -7,7 +7,7 @@
 
 use super::machine::Spent;
 use super::result::{End, Line, MAX_BYTES, UnitResult, result_name};
-use crate::error::{Error, Result, UnitsReason};
+use crate::error::{Damage, Error, Result, UnitsReason};
 use crate::storage::{Dir, File, Mode};
 use std::io::Read;
 use std::path::PathBuf;
@@ -73,10 +73,18 @@ impl<'a> Part<'a> {
         self.dir.join(&part_name(self.unit))
     }
 
-    /// The bytes of the file, at most [`MAX_BYTES`]: no result is longer.
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] if it is longer than a result can be; errors of reading.
     fn bytes(&self) -> Result<Vec<u8>> {
+        let length = self.file.length().map_err(Error::io("reading the state of", self.path()))?;
+        if length > MAX_BYTES {
+            let damage = Damage::NotAResult { why: format!("the file is longer than {MAX_BYTES} bytes") };
+            return Err(Error::Damage { path: self.path(), offset: 0, damage });
+        }
         let mut bytes = Vec::new();
-        self.file.reader().take(MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io("reading", self.path()))?;
+        self.file.reader().read_to_end(&mut bytes).map_err(Error::io("reading", self.path()))?;
         Ok(bytes)
     }
 

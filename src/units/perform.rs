@@ -5,7 +5,7 @@ use super::part::Part;
 use super::plan::Plan;
 use super::result::{Check, Head, Line, MAX_BYTES, Session, TimedRecord, UnitResult, fits, result_name};
 use super::unit::{Level, SurveyWork, Task, Unit, VerifyWork, Work};
-use crate::error::{self, Damage, Error, Result, UnitsReason};
+use crate::error::{self, Damage, Error, NoRunReason, Result, UnitsReason};
 use crate::run::RunReader;
 use crate::solver::Method;
 use crate::storage::Dir;
@@ -13,6 +13,7 @@ use crate::survey::{self, Failure, Means, printable};
 use crate::theory::rule::Rule;
 use crate::verify;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -91,7 +92,8 @@ pub fn perform(
 fn complete(dir: &Dir, unit: &Unit, work: &Work) -> Result<UnitResult> {
     let name = result_name(&unit.name);
     let path = dir.join(&name);
-    let bytes = dir.read_undamaged(&name, MAX_BYTES, |why| Damage::NotAResult { why })?.unwrap_or_default();
+    let bytes = dir.read_undamaged(&name, MAX_BYTES, |why| Damage::NotAResult { why })?;
+    let bytes = bytes.ok_or_else(|| Error::io("reading", &path)(ErrorKind::NotFound.into()))?;
     let result = UnitResult::parse(&bytes).and_then(|result| result.require(unit, work).map(|()| result));
     result.map_err(|why| Error::Damage { path, offset: 0, damage: Damage::NotAResult { why } })
 }
@@ -226,13 +228,12 @@ impl Checking<'_> {
 
 /// Refuses a run whose first values do not have the digest that the plan names.
 fn require_run(dir: &Path, work: &VerifyWork) -> Result<()> {
-    let is_missing = |error: &Error| matches!(error, Error::NoRun { .. });
-    let run = match RunReader::open(dir) {
-        Err(error) if is_missing(&error) => {
-            return Err(Error::Units { path: dir.into(), why: UnitsReason::NoRun });
+    let run = RunReader::open(dir).map_err(|error| match error {
+        Error::NoRun { why: NoRunReason::NoDirectory, path } if dir == Path::new(&work.run) => {
+            Error::Units { path, why: UnitsReason::NoRun }
         }
-        run => run?,
-    };
+        error => error,
+    })?;
     let points = &run.contents.points;
     let is_same = points.iter().any(|point| point.count == work.count && point.digest.to_string() == work.digest);
     if is_same && run.rule.name() == work.game {

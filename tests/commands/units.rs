@@ -592,10 +592,10 @@ fn verification_unit_refuses_another_run_and_follows_a_moved_one() {
         home.fails(1, &format!("unit {unit} --in check --run {dir}"), &["does not have the digest", "--run"]);
     }
     std::fs::rename(home.path("run"), home.path("moved")).unwrap();
-    home.fails(1, &format!("unit {unit} --in check"), &["no run here"]);
+    home.fails(1, &format!("unit {unit} --in check"), &["no run here", "with --run"]);
     // A run that has gone on since has the same first values.
     home.well("-q run --to 40000 --dir moved");
-    home.fails(1, &format!("unit {unit} --in check --run nowhere"), &["no run here", "with --run"]);
+    home.fails(1, &format!("unit {unit} --in check --run nowhere"), &["no run here (no such directory)"]);
     home.well(&format!("-q unit {unit} --in check --run moved"));
     assert!(home.well("merge check").contains("0..30000 of 0..30000"));
 }

@@ -172,7 +172,7 @@ pub(crate) fn period(args: &Args, quiet: bool) -> Result<ExitCode> {
         return Err(super::Usage("--certificate and --exceptions need different files".into()).into());
     }
     if args.are_exceptions_printed() && (args.json || args.values) {
-        let text = "with --exceptions -, stdout contains nothing but the exceptions; write them or the other to a file";
+        let text = "with --exceptions -, stdout contains nothing but the exceptions; give --exceptions a file name";
         return Err(super::Usage(text.into()).into());
     }
     if args.is_certificate_printed() && (args.json || args.values || args.are_exceptions_printed()) {
@@ -259,8 +259,8 @@ fn in_memory(rule: &Rule, args: &Args, method: Method, quiet: bool) -> Result<Ex
 
 fn on_disk(rule: &Rule, dir: &Path, args: &Args, method: Method, quiet: bool) -> Result<ExitCode> {
     let to = args.limit(rule);
-    if dir.join(grundy::checkpoint::journal::NAME).try_exists().is_ok_and(|exists| !exists) {
-        super::output::refuse_unsuitable_directory(dir)?;
+    if !super::source::may_have_run(dir) {
+        super::output::refuse_unsuitable_directory(&Path::new(".").join(dir))?;
     }
     let stop = stop_flag()?;
     let mut meter = Meter::with_task(quiet, TASK);

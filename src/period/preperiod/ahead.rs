@@ -20,7 +20,7 @@ pub(super) struct Ahead {
     pub(super) proof: Proof,
     window: PeriodWindow,
     /// Whether the front copy's own watch found the window of `proof`.
-    is_nearer: bool,
+    pub(super) is_nearer: bool,
     watch: Watch,
     pub(super) counting: FactCounter,
     /// What the values show about the window of the run.

@@ -1,9 +1,8 @@
 //! Computes two copies of a sequence side by side, one period apart, and compares their values.
 //!
-//! Invariant: a bit that flips in a value of either copy after it was computed changes no result. The values of the
-//! front copy are compared with those of the back copy long after the facts of a certificate were counted from them,
-//! so they are digested a second time when they are read again. And the values of both copies below n1 must have the
-//! same digest.
+//! Invariant: the values that are compared are those that were computed. The values of the front copy are compared with
+//! those of the back copy long after the facts of a certificate were counted from them, so they are digested a second
+//! time when they are read again. And the values of both copies below n1 must have the same digest.
 
 use super::ahead::Ahead;
 use super::differences::Differences;
@@ -75,15 +74,15 @@ impl<'a> TwoCopies<'a> {
             let proof = self.front.proof();
             let fresh = &self.front.fresh;
             self.ahead.see(from, fresh, &proof);
-            self.front_digest.update(&fresh[..index(p.saturating_sub(from).min(fresh.len() as u64))]);
+            self.front_digest.update_in_parallel(&fresh[..index(p.saturating_sub(from).min(fresh.len() as u64))]);
             return Ok(());
         }
         let from = self.back.advance(n1.min(self.front.len() - p), 0)?;
         let values = &self.back.fresh;
         self.there.resize(values.len(), 0);
         self.front.values.read(from + p, &mut self.there)?;
-        self.back_digest.update(values);
-        self.front_digest.update(&self.there);
+        self.back_digest.update_in_parallel(values);
+        self.front_digest.update_in_parallel(&self.there);
         self.behind.compare(from, values, &self.there);
         let claimed = self.proved.window.from - self.proved.window.width(self.proved.rule);
         self.behind.require_none_from(claimed, p)
@@ -98,8 +97,8 @@ impl<'a> TwoCopies<'a> {
         self.front.check_memory()?;
         self.back.check_memory()?;
         let p = self.proved.period;
-        let Ahead { n1, n2, proof, counting, given, nearer, .. } = self.ahead;
-        let facts = nearer.filter(|nearer| nearer.n1 == n1).unwrap_or(given);
+        let Ahead { n1, n2, proof, is_nearer, counting, given, nearer, .. } = self.ahead;
+        let facts = nearer.filter(|_| is_nearer).unwrap_or(given);
         let back_digest = self.back_digest.digest();
         if self.front_digest.digest() != counting.digest() || facts.digest != Some(back_digest) {
             return Err(Error::Flipped { what: "a copy of the sequence", from: 0, to: n2 });
