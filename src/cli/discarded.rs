@@ -1,9 +1,9 @@
 //! Answers questions about a run that has discarded values from its discard summary.
 //!
-//! The summary has the rare positions, the running maxima and the number of each value of the discarded range. It
-//! answers questions for rare positions in any range, and for records and counts if the range contains all discarded
-//! values. It answers the question for first positions if, in addition, each discarded value occurs earlier. It
-//! answers the question for the positions of a value if that value is not among the discarded ones.
+//! The summary has the rare positions, the running maxima and the number of each value of the discarded range. They
+//! decide the rare positions in any range, and the records and counts if the range contains all discarded values. They
+//! decide first positions if, in addition, each discarded value occurs earlier. They decide the positions of a value if
+//! that value is not among the discarded ones.
 
 use anyhow::Result;
 use grundy::checkpoint::summary::DiscardSummary;

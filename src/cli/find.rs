@@ -47,8 +47,8 @@ const LONG_ENOUGH: u64 = 1 << 16;
                         values are in the other class. The space of a run is that of 'grundy status', or else that \
                         of 'grundy info'; the space of a game is that of 'grundy info', or else one found in the \
                         values of the range. Of the values that a run has freed (--keep), it knows the rare positions, \
-                        the records and the counts; other questions about them are refused. For a run, checks the journal and reads the table as it is; \
-                        --verify checks the table first.")]
+                        the records and the counts; other questions about them are refused. For a run, checks the \
+                        journal and reads the table as it is; --verify checks the table first.")]
 pub(crate) struct Args {
     /// Game, or run directory (./x is always a directory).
     #[arg(value_name = "GAME|DIR")]

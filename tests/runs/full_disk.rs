@@ -15,6 +15,12 @@ use std::time::Duration;
 
 const MEGA: u64 = 1 << 20;
 
+/// A file system of `bytes` in memory; `None`, with a message, where none can be mounted.
+fn mounted(bytes: u64) -> Option<Mount> {
+    let mount = Mount::tmpfs(bytes);
+    mount.map_err(|why| println!("skipped: no file system could be mounted ({why})")).ok()
+}
+
 /// Checks that the run stopped, that its message states how many bytes are missing, and that the committed values are
 /// correct.
 fn stopped(output: &Output, dir: &Path, what: &str) {
@@ -172,10 +178,7 @@ fn disk_full_before_the_first_record_needs_space_but_no_rollback() {
 /// The first values decide the width. Two bytes per value need 2.4 MB instead of 1.7 MB, and the disk has 2 MiB.
 #[test]
 fn run_that_does_not_fit_the_disk_leaves_no_file() {
-    let mount = match Mount::tmpfs(2 * MEGA) {
-        Ok(mount) => mount,
-        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
-    };
+    let Some(mount) = mounted(2 * MEGA) else { return };
     let dir = mount.path().join("run");
     let output = run("0.6", &dir, &["--to", "700000"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
@@ -188,10 +191,7 @@ fn run_that_does_not_fit_the_disk_leaves_no_file() {
 /// former.
 #[test]
 fn run_after_a_rollback_reuses_the_space_of_its_files() {
-    let mount = match Mount::tmpfs(15 * MEGA / 2) {
-        Ok(mount) => mount,
-        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
-    };
+    let Some(mount) = mounted(15 * MEGA / 2) else { return };
     let dir = mount.path().join("run");
     run_well(".106", &dir, &["--to", "3000000", "--width", "u8"]);
     let table = OpenOptions::new().write(true).open(dir.join("values.npy")).unwrap();
@@ -207,10 +207,7 @@ fn run_after_a_rollback_reuses_the_space_of_its_files() {
 /// A process that a full disk ended can leave values without a record that fill the disk.
 #[test]
 fn space_of_values_without_a_record_serves_the_next_record() {
-    let mount = match Mount::tmpfs(4 * MEGA) {
-        Ok(mount) => mount,
-        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
-    };
+    let Some(mount) = mounted(4 * MEGA) else { return };
     let dir = mount.path().join("run");
     run_well(".106", &dir, &["--to", "1000000", "--width", "u8"]);
     let mut table = OpenOptions::new().append(true).open(dir.join("values.npy")).unwrap();
@@ -229,10 +226,7 @@ fn unfinished(dir: &Path) -> Vec<String> {
 
 #[test]
 fn commands_on_a_full_disk_leave_nothing_that_prevents_their_repetition() {
-    let mount = match Mount::tmpfs(16 * MEGA) {
-        Ok(mount) => mount,
-        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
-    };
+    let Some(mount) = mounted(16 * MEGA) else { return };
     let at = |name: &str| mount.path().join(name).to_str().unwrap().to_owned();
     run_well("grundy", &mount.path().join("run"), &["--to", "300000"]);
     std::fs::write(at("games"), "kayles\n.07\n.137\n.6\n.104\n").unwrap();
@@ -267,10 +261,7 @@ fn commands_on_a_full_disk_leave_nothing_that_prevents_their_repetition() {
 /// A resume that lacks even the room for one value must not advise the number of values that the run has.
 #[test]
 fn resume_without_any_room_advises_to_make_room() {
-    let mount = match Mount::tmpfs(4 * MEGA) {
-        Ok(mount) => mount,
-        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
-    };
+    let Some(mount) = mounted(4 * MEGA) else { return };
     let dir = mount.path().join("run");
     run_well(".106", &dir, &["--to", "1000000", "--width", "u8"]);
     fill(&mount.path(), 0);
@@ -285,10 +276,7 @@ fn resume_without_any_room_advises_to_make_room() {
 
 #[test]
 fn surveys_and_units_on_a_full_disk_say_how_much_is_missing() {
-    let mount = match Mount::tmpfs(MEGA) {
-        Ok(mount) => mount,
-        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
-    };
+    let Some(mount) = mounted(MEGA) else { return };
     let (survey, units) = (mount.path().join("survey"), mount.path().join("units"));
     let surveyed = || grundy(["survey", "--digits", "1", "--to", "1000", "-o"]).arg(&survey).output().unwrap();
     assert!(surveyed().status.success());
@@ -312,10 +300,7 @@ fn surveys_and_units_on_a_full_disk_say_how_much_is_missing() {
 /// The journal and the escapes have already taken a part of what a new run reserves for them.
 #[test]
 fn a_run_that_fits_still_fits_when_it_is_resumed() {
-    let mount = match Mount::tmpfs(8 * MEGA) {
-        Ok(mount) => mount,
-        Err(why) => return println!("skipped: no file system could be mounted ({why})"),
-    };
+    let Some(mount) = mounted(8 * MEGA) else { return };
     let dir = mount.path().join("run");
     let refused = text(&run("grundy", &dir, &["--to", "1e9"]).stderr);
     let (_, advice) = refused.split_once("at most --to ").unwrap_or_else(|| panic!("{refused}"));
