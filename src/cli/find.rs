@@ -39,7 +39,8 @@ const LONG_ENOUGH: u64 = 1 << 16;
                                   <--zeros|--records|--first|--histogram|--rares|--value <V[..W]>> <GAME|DIR>")]
 #[command(after_help = "Example: grundy find runs/grundy --zeros\n         \
                         grundy find grundy --first --range 0..1e7 --format csv -o first.csv\n         \
-                        grundy find runs/grundy --rares --format bfile -o rares.txt\n\n\
+                        grundy find runs/grundy --rares --format bfile -o rares.txt\n         \
+                        grundy find .07 --zeros --format bfile --offset -1 -o zeros.txt\n\n\
                         Rows: 'n value' with --zeros, --value, --records and --rares; 'value n' with --first, where \
                         '-' means that the value does not occur; 'value number' with --histogram. In a b-file, the \
                         positions are numbered from 1; --first and --histogram are indexed by the value. A position \
@@ -62,6 +63,9 @@ pub(crate) struct Args {
     /// Format to write.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    /// Write n + K instead of n in a b-file; K may be negative.
+    #[arg(long, value_name = "K", default_value = "0", allow_negative_numbers = true, value_parser = number::offset)]
+    offset: i64,
     /// File to write; '-' is stdout [default: stdout].
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -163,6 +167,9 @@ fn usual(rule: &Rule) -> u64 {
 pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
     let output = Output::of_option(args.output.as_deref())?;
     args.wanted.values()?;
+    if args.offset != 0 && (args.format != Format::Bfile || args.wanted.histogram) {
+        return Err(Usage("--offset is for positions with --format bfile".into()).into());
+    }
     super::start_threads(0)?;
     match Source::find(&args.source)? {
         Source::Directory(dir) => {
@@ -179,7 +186,7 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
                 return Err(advice::of_run(Error::Range { from, to, count }, &dir));
             }
             let search = |see: See<'_>, row: Give<'_>| rows_of_run(&view, range.clone(), &question, (see, row));
-            write(&output, args.format, (&question, &range), search, quiet)
+            write(&output, args, (&question, &range), search, quiet)
         }
         Source::Game(_) if args.verify => Err(Usage(COMPUTED.into()).into()),
         Source::Game(rule) => {
@@ -200,7 +207,7 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
             let spaces = || [known_space(&rule), found];
             let question = args.wanted.question(|| chosen_space(&rule, spaces(), more))?;
             let search = |see: See<'_>, row: Give<'_>| rows(&values, range.clone(), &question, see, row);
-            write(&output, args.format, (&question, &range), search, quiet)
+            write(&output, args, (&question, &range), search, quiet)
         }
     }
 }
@@ -208,7 +215,7 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
 /// Writes the rows that `search` gives, and shows how far it is.
 fn write(
     output: &Output,
-    format: Format,
+    args: &Args,
     (question, range): (&Question, &Range<u64>),
     search: impl FnOnce(See<'_>, Give<'_>) -> Result<()>,
     quiet: bool,
@@ -216,7 +223,7 @@ fn write(
     // No progress bar between rows on the same terminal.
     let meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
     meter.begin("searching", 0, Some(range.end - range.start));
-    let mut table = Table::new(format, question);
+    let mut table = Table { offset: args.offset, ..Table::new(args.format, question) };
     let mut is_empty = true;
     let written = output.write(|out| {
         let mut see = |n| {
@@ -273,6 +280,8 @@ struct Table {
     format: Format,
     /// The header of a CSV file until it is written. A question that is refused writes nothing.
     header: Option<&'static str>,
+    /// What a b-file adds to each n.
+    offset: i64,
     /// The number of rows of a b-file so far; where rows are indexed by the value, the next index.
     index: u64,
     /// The first value that does not occur, where the b-file ends.
@@ -281,7 +290,7 @@ struct Table {
 
 impl Table {
     fn new(format: Format, question: &Question) -> Table {
-        Table { format, header: Some(header(question)), index: 0, gap: None }
+        Table { format, header: Some(header(question)), offset: 0, index: 0, gap: None }
     }
 
     /// Writes the header, if the format has one, before the first row, or at the end of a table without rows.
@@ -317,12 +326,13 @@ impl Table {
 
     /// Writes the line of a b-file, whose indices have no gaps.
     fn line(&mut self, row: Row, out: &mut dyn Write) -> Result<()> {
+        let shifted = |n: u64| i128::from(n) + i128::from(self.offset);
         match row {
             Row::At { n, .. } => {
                 self.index += 1;
-                writeln!(out, "{} {n}", self.index)?;
+                writeln!(out, "{} {}", self.index, shifted(n))?;
             }
-            Row::First { value, n: Some(n) } if self.gap.is_none() => writeln!(out, "{value} {n}")?,
+            Row::First { value, n: Some(n) } if self.gap.is_none() => writeln!(out, "{value} {}", shifted(n))?,
             Row::First { value, .. } => {
                 self.gap.get_or_insert(value);
             }

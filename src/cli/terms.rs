@@ -17,22 +17,33 @@ pub(super) struct Term {
     /// Line of the file, counted from 1.
     pub(super) line: usize,
     /// The index in the file. The author may number the heaps from another number than 0.
-    pub(super) index: i64,
-    /// The value, which may exceed those that this program stores.
-    pub(super) value: u64,
+    pub(super) index: i128,
+    /// The value, which may exceed those that this program stores; or the position, which is negative if the author
+    /// numbers the heaps from a negative number on.
+    pub(super) value: i128,
+}
+
+/// What a file states for each index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stated {
+    /// The nim-value of a heap.
+    Values,
+    /// The k-th position of a value.
+    Positions,
 }
 
 /// Reads the terms of a file. Without `from`, each line is `index value` or `index,value`, as in a b-file, or in a CSV
 /// file with the header `n,value`. With `from`, the file contains values alone, separated by blanks, commas or line
-/// ends, and `from` is the index of the first. Lines that begin with '#' are comments.
+/// ends, and `from` is the index of the first. Lines that begin with '#' are comments. A value is from 0 to 2^64 - 1, a
+/// position from -2^63 to 2^63 - 1.
 ///
 /// # Errors
 /// The errors of reading; [`Error::Line`] at the first line that has another form; an error if there is no term.
-pub(super) fn read(path: &Path, from: Option<i64>) -> Result<Vec<Term>> {
+pub(super) fn read(path: &Path, from: Option<i64>, stated: Stated) -> Result<Vec<Term>> {
     let text = read_text(path, MAX_BYTES)?;
     let terms = match from {
-        None => pairs(&text),
-        Some(from) => list(&text, from),
+        None => pairs(&text, stated),
+        Some(from) => list(&text, from, stated),
     };
     let terms = terms.map_err(|(line, what)| Error::Line { path: called(path).into(), line, what })?;
     if terms.is_empty() {
@@ -63,17 +74,17 @@ fn has_gap(line: &str, is_open: bool) -> bool {
     is_open && is_blank(first) || inner.is_some_and(|inner| inner.split(',').any(is_blank))
 }
 
-fn pairs(text: &str) -> Result<Vec<Term>, Refusal> {
+fn pairs(text: &str, stated: Stated) -> Result<Vec<Term>, Refusal> {
     let mut terms = Vec::new();
     for (line, text) in lines(text) {
         match words(text).collect::<Vec<_>>()[..] {
             [] => {}
             ["n", "value"] if terms.is_empty() => {}
             [index, value] => {
-                let index = index.parse().map_err(|_| {
+                let index = index.parse::<i64>().map_err(|_| {
                     (line, format!("'{}' is no index, a whole number from -2^63 to 2^63 - 1", cut(index)))
                 })?;
-                terms.push(Term { line, index, value: value_of(line, value)? });
+                terms.push(Term { line, index: index.into(), value: stated.parse(line, value)? });
             }
             _ => return Err((line, "expected 'n value'; for a file of values alone, give --from N".into())),
         }
@@ -81,7 +92,7 @@ fn pairs(text: &str) -> Result<Vec<Term>, Refusal> {
     Ok(terms)
 }
 
-fn list(text: &str, from: i64) -> Result<Vec<Term>, Refusal> {
+fn list(text: &str, from: i64, stated: Stated) -> Result<Vec<Term>, Refusal> {
     let mut terms = Vec::new();
     let mut indices = from..=i64::MAX;
     let mut is_open = false;
@@ -94,14 +105,22 @@ fn list(text: &str, from: i64) -> Result<Vec<Term>, Refusal> {
         }
         for word in words(text) {
             let index = indices.next().ok_or_else(|| (line, "the index exceeds 2^63 - 1".to_owned()))?;
-            terms.push(Term { line, index, value: value_of(line, word)? });
+            terms.push(Term { line, index: index.into(), value: stated.parse(line, word)? });
         }
     }
     Ok(terms)
 }
 
-fn value_of(line: usize, word: &str) -> Result<u64, Refusal> {
-    word.parse().map_err(|_| (line, format!("'{}' is no value, a whole number from 0 to 2^64 - 1", cut(word))))
+impl Stated {
+    fn parse(self, line: usize, word: &str) -> Result<i128, Refusal> {
+        let (number, what) = match self {
+            Stated::Values => (word.parse::<u64>().map(i128::from), "value, a whole number from 0 to 2^64 - 1"),
+            Stated::Positions => {
+                (word.parse::<i64>().map(i128::from), "position, a whole number from -2^63 to 2^63 - 1")
+            }
+        };
+        number.map_err(|_| (line, format!("'{}' is no {what}", cut(word))))
+    }
 }
 
 /// The start of a word, for an error message.
@@ -114,16 +133,31 @@ fn cut(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn plain(terms: Result<Vec<Term>, Refusal>) -> Vec<(usize, i64, u64)> {
+    fn values_of(text: &str) -> Result<Vec<Term>, Refusal> {
+        pairs(text, Stated::Values)
+    }
+
+    fn list(text: &str, from: i64) -> Result<Vec<Term>, Refusal> {
+        super::list(text, from, Stated::Values)
+    }
+
+    fn plain(terms: Result<Vec<Term>, Refusal>) -> Vec<(usize, i128, i128)> {
         terms.unwrap().iter().map(|term| (term.line, term.index, term.value)).collect()
     }
 
     #[test]
     fn files_that_people_publish_are_read() {
-        assert_eq!(plain(pairs("# A002188\n\n0 0\r\n1\t7 \n")), [(3, 0, 0), (4, 1, 7)]);
-        assert_eq!(plain(pairs("\u{feff}n,value\n-1,0\n5,65536\n")), [(2, -1, 0), (3, 5, 65536)]);
+        assert_eq!(plain(values_of("# A002188\n\n0 0\r\n1\t7 \n")), [(3, 0, 0), (4, 1, 7)]);
+        assert_eq!(plain(values_of("\u{feff}n,value\n-1,0\n5,65536\n")), [(2, -1, 0), (3, 5, 65536)]);
         assert_eq!(plain(list(",0, 0, 1,\n# ,,9\n 2", -1)), [(1, -1, 0), (1, 0, 0), (1, 1, 1), (3, 2, 2)]);
-        assert_eq!(plain(pairs("")), []);
+        assert_eq!(plain(values_of("")), []);
+    }
+
+    #[test]
+    fn positions_may_be_negative() {
+        assert_eq!(plain(pairs("1 -1\n2 5\n", Stated::Positions)), [(1, 1, -1), (2, 2, 5)]);
+        assert_eq!(plain(super::list("-1, 5", 1, Stated::Positions)), [(1, 1, -1), (1, 2, 5)]);
+        assert!(pairs("1 9223372036854775808", Stated::Positions).unwrap_err().1.contains("is no position"));
     }
 
     #[test]
@@ -136,7 +170,7 @@ mod tests {
             ("1 -1\n", 1, "'-1' is no value"),
             ("9223372036854775808 0\n", 1, "no index"),
         ] {
-            let (found, why) = pairs(text).unwrap_err();
+            let (found, why) = values_of(text).unwrap_err();
             assert!(found == line && why.contains(what), "{text}: {found}: {why}");
         }
         assert_eq!(list("0 x", 0).unwrap_err().0, 1);
@@ -145,8 +179,10 @@ mod tests {
             assert!(line == 2 && why.contains("between two commas"), "{text}: {why}");
         }
         let long = "1".repeat(1000);
-        assert!(list(&long, 0).unwrap_err().1.len() < 150 && pairs(&format!("{long} 0")).unwrap_err().1.len() < 150);
-        assert_eq!(plain(list("0", i64::MAX)), [(1, i64::MAX, 0)]);
+        assert!(
+            list(&long, 0).unwrap_err().1.len() < 150 && values_of(&format!("{long} 0")).unwrap_err().1.len() < 150
+        );
+        assert_eq!(plain(list("0", i64::MAX)), [(1, i64::MAX.into(), 0)]);
         assert!(list("0 0", i64::MAX).unwrap_err().1.contains("2^63 - 1"));
     }
 }

@@ -69,7 +69,7 @@ fn every_altered_value_is_counted_and_the_first_is_named() {
         let found: Value = serde_json::from_str(&stdout).unwrap();
         let differs = json!({ "line": 6, "n": 3, "stated": 65539, "computed": 3 });
         let expected = json!({ "game": "0.77", "count": 70_001, "agree": 69_998, "first": 0, "last": 69_999,
-                               "differs": differs, "offset": null,
+                               "missing": 0, "differs": differs, "offset": null,
                                "gap": { "line": 6, "index": 3, "after": 3 } });
         assert_eq!((status, found), (3, expected), "{source}");
     }
@@ -109,6 +109,53 @@ fn file_with_another_offset_is_recognized() {
         let (status, stdout, _) = home.reply("check grundy b.txt");
         assert!(status == 3 && !stdout.contains("--offset"), "{stdout}");
     }
+}
+
+/// A b-file of the positions of a value by the definition, with `offset` added to each n.
+fn positions(game: &str, value: u16, count: usize, offset: i64) -> String {
+    let values = definition::values(&game.parse().unwrap(), count).unwrap();
+    let found = (offset..).zip(values).filter(|&(_, other)| other == value);
+    (1..).zip(found).map(|(k, (n, _))| format!("{k} {n}\n")).collect()
+}
+
+#[test]
+fn positions_of_a_value_are_all_compared() {
+    let home = Home::new();
+    home.well("run grundy --to 3000 --dir run");
+    let zeros = positions("grundy", 0, 3000, -1);
+    let written = home.well("find run --zeros --format bfile --offset -1");
+    assert!(zeros.starts_with("1 -1\n2 0\n3 1\n4 3\n") && written == zeros, "{written}");
+    std::fs::write(home.path("zeros"), &zeros).unwrap();
+    std::fs::write(home.path("ones"), positions("grundy", 1, 3000, 0)).unwrap();
+    for source in ["grundy", "run"] {
+        let text = home.well(&format!("check {source} zeros --zeros --offset -1"));
+        assert!(text.contains("agrees") && text.contains("of the value 0, from n = 0 to "), "{text}");
+        home.well(&format!("check {source} ones --value 1"));
+        let (status, stdout, _) = home.reply(&format!("check {source} zeros --value 0 --offset -2"));
+        assert!(
+            status == 3 && stdout.contains("with --offset -1, all positions that can be compared agree"),
+            "{stdout}"
+        );
+    }
+    // The fourth position, n = 4, is missing, and n = 8 stands for n = 7.
+    let altered = zeros.replace("\n4 3\n", "\n").replace("\n5 6\n", "\n5 7\n");
+    assert_eq!(altered.len() + 4, zeros.len());
+    std::fs::write(home.path("altered"), altered).unwrap();
+    let (status, stdout, _) = home.reply("check grundy altered --zeros --offset -1 --json");
+    let found: Value = serde_json::from_str(&stdout).unwrap();
+    let missing = json!({ "line": 4, "n": 4, "stated": null, "computed": 0 });
+    assert_eq!((status, &found["differs"], &found["missing"]), (3, &missing, &json!(2)), "{stdout}");
+    assert_eq!((&found["offset"], &found["gap"]["index"]), (&Value::Null, &json!(5)), "{stdout}");
+    let (_, stdout, _) = home.reply("check grundy altered --zeros --offset -1");
+    assert!(
+        stdout.contains("and lacks 2; the first is before line 4: n = 4 has the value 0 and is missing"),
+        "{stdout}"
+    );
+    home.fails(1, "check grundy zeros --zeros", &["zeros, line 1", "n = -1", "change --offset"]);
+    home.fails(2, "find grundy --zeros --offset 1", &["--format bfile"]);
+    home.fails(2, "find grundy --histogram --format bfile --offset 1", &["positions"]);
+    std::fs::write(home.path("text"), home.well("find run --zeros")).unwrap();
+    home.fails(1, "check grundy text --zeros", &["text, line 2", "'k n'"]);
 }
 
 #[test]
