@@ -207,6 +207,15 @@ fn warn_of_threads(threads: usize) {
     }
 }
 
+/// Warns of games that a survey computed twice.
+fn warn_of_restarts(games: &[String]) {
+    let Some(first) = games.first() else { return };
+    let count = layout::counted(games.len() as u64, "games");
+    complain!(
+        "grundy: warning: checks failed, so {count} ({first}, …) were computed again: test the memory of this machine"
+    );
+}
+
 /// Starts the global thread pool, with this number of threads (0: one per core), which library functions without a
 /// thread count use. Without this call the pool would start at its first use, and panic where a limit on memory or
 /// processes prevents it.

@@ -206,6 +206,7 @@ pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
         Ok(out.write_all(fitted(&text).as_bytes())?)
     });
     warn_of_limited(records.values());
+    super::warn_of_restarts(&outcome.restarted);
     let status = report_ending(&outcome);
     printed.map(|()| status)
 }

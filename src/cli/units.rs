@@ -281,7 +281,10 @@ pub(crate) fn unit(args: &UnitArgs, quiet: bool) -> Result<ExitCode> {
     });
     meter.end();
     match performed? {
-        Performed::Completed(spent) => say(&format!("{name}: complete after {:.1} s\n", spent.wall)),
+        Performed::Completed { spent, restarted } => {
+            super::warn_of_restarts(&restarted);
+            say(&format!("{name}: complete after {:.1} s\n", spent.wall))
+        }
         Performed::Already => say(&format!("{name}: complete already\n")),
         Performed::Wrong(why) => {
             complain!("grundy: error: {name}: {why}");

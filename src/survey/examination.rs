@@ -69,6 +69,11 @@ impl Examination {
         self.search.values()
     }
 
+    /// Whether a failed check made the search begin again.
+    pub(super) fn has_restarted(&self) -> bool {
+        self.search.has_restarted()
+    }
+
     /// Number of values that are known.
     pub(super) fn known(&self) -> u64 {
         self.search.known()
@@ -90,6 +95,12 @@ impl Examination {
             self.search = MemorySearch::knowing(&self.rule, method, saved.values);
             self.pace = saved.pace;
         }
+    }
+
+    /// Flips a bit of G(n).
+    #[cfg(test)]
+    pub(super) fn flip(&mut self, n: usize) {
+        self.search.flip(n);
     }
 
     /// Examines the game until it is done, there are `pause_at` values, or `go_on` returns false.

@@ -85,8 +85,8 @@ pub(crate) use part::{Part, divide, examine_part};
 pub(crate) use record::{is_program, order, printable};
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use surveyor::Surveyor;
+use std::sync::atomic::{AtomicBool, Ordering};
+use surveyor::{Results, Surveyor};
 
 /// Default number of values to which a survey examines each game.
 pub const TO: u64 = 1 << 20;
@@ -143,6 +143,8 @@ pub struct Outcome {
     pub stopped: bool,
     /// The games that could not be examined.
     pub failed: Vec<Failure>,
+    /// Names of the games that were computed twice, because a check failed. The machine may be faulty.
+    pub restarted: Vec<String>,
     /// The lock of the directory. Tables that are written while it is held are those of the records.
     _lock: Option<File>,
 }
@@ -216,13 +218,11 @@ pub fn survey(
         means,
         stop,
         progress: &|completed| progress(found + completed),
-        completed: AtomicUsize::new(0),
-        failed: Mutex::new(Vec::new()),
+        results: Mutex::default(),
     };
-    surveyor.examine(missing)?;
-    let (completed, failed) = surveyor.results();
+    let Results { completed, failed, restarted } = surveyor.examine(missing)?;
     let games_failed: usize = failed.iter().map(|failure| failure.games.len()).sum();
     let stopped = found + completed + games_failed < of;
     let saved = saved::count(&dir)?;
-    Ok(Outcome { found, completed, saved, stopped, failed, _lock: Some(lock) })
+    Ok(Outcome { found, completed, saved, stopped, failed, restarted, _lock: Some(lock) })
 }

@@ -2,14 +2,14 @@
 
 use super::extent::Extent;
 use super::families::representative;
-use super::surveyor::{Records, Surveyor};
-use super::{Failure, Means, Record};
+use super::surveyor::{Records, Results, Surveyor};
+use super::{Means, Record};
 use crate::error::{Error, Result};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 
 /// The games of a part of a survey whose records the caller stores.
 pub(crate) struct Part<'a> {
@@ -31,8 +31,7 @@ impl<F: Fn(Record) -> Result<()> + Sync> Records for Write<F> {
     }
 }
 
-/// Examines games and hands each record to `write`, in the order in which they are completed. Returns the games that
-/// could not be examined.
+/// Examines games and hands each record to `write`, in the order in which they are completed.
 ///
 /// # Errors
 /// Errors of `write` and of saved values.
@@ -40,7 +39,7 @@ pub(crate) fn examine_part(
     part: Part<'_>,
     stop: &AtomicBool,
     write: impl Fn(Record) -> Result<()> + Sync,
-) -> Result<Vec<Failure>> {
+) -> Result<Results> {
     let surveyor = Surveyor {
         dir: part.dir,
         extent: Extent { to: part.to, time_limit: None },
@@ -48,11 +47,9 @@ pub(crate) fn examine_part(
         means: part.means,
         stop,
         progress: &|_| {},
-        completed: AtomicUsize::new(0),
-        failed: Mutex::new(Vec::new()),
+        results: Mutex::default(),
     };
-    surveyor.examine(part.games)?;
-    Ok(surveyor.results().1)
+    surveyor.examine(part.games)
 }
 
 /// Divides games into this number of parts, some of which may be empty. Games with one standard form stay in one part.

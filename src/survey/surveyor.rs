@@ -10,7 +10,7 @@ use super::{Failure, Means};
 use crate::error::{Error, Result};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,9 +58,18 @@ pub(super) struct Surveyor<'a, P> {
     pub(super) stop: &'a AtomicBool,
     /// Receives the number of records written.
     pub(super) progress: &'a P,
-    pub(super) completed: AtomicUsize,
+    pub(super) results: Mutex<Results>,
+}
+
+/// What a survey has done.
+#[derive(Debug, Default)]
+pub(crate) struct Results {
+    /// Number of records written.
+    pub(crate) completed: usize,
     /// The games that cannot be examined.
-    pub(super) failed: Mutex<Vec<Failure>>,
+    pub(crate) failed: Vec<Failure>,
+    /// The games whose records are those of a second search, because a check failed in the first.
+    pub(crate) restarted: Vec<String>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -68,14 +77,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
-    /// Number of records written, and the games that cannot be examined.
-    pub(super) fn results(self) -> (usize, Vec<Failure>) {
-        (self.completed.into_inner(), self.failed.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Examines games and writes their records: all families without saved values a little way, then the unfinished
     /// ones, those with the shortest estimated time first.
-    pub(super) fn examine(&self, games: Vec<Rule>) -> Result<()> {
+    pub(super) fn examine(self, games: Vec<Rule>) -> Result<Results> {
         let (waiting, waiting_values) = (Mutex::new(Vec::new()), AtomicU64::new(0));
         self.for_each(families(games), |family| {
             let is_saved = saved::exist(self.dir, &family[0].rule)?;
@@ -91,7 +95,8 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
                 Some(resumed) => self.advance(resumed, u64::MAX).map(drop),
                 None => Ok(()),
             }
-        })
+        })?;
+        Ok(self.results.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A family with its examination so far, or with a new one.
@@ -146,7 +151,11 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
         match examination.record() {
             Err(error) if error.is_failed_check() => self.note_failure(games, error),
             record => {
-                self.write(&games[0].rule, record?)?;
+                let rule = &games[0].rule;
+                self.write(rule, record?)?;
+                if examination.has_restarted() {
+                    lock(&self.results).restarted.push(rule.name().to_owned());
+                }
                 return Ok(true);
             }
         }
@@ -199,14 +208,18 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
 
     fn note_failure(&self, members: &[Member], error: Error) {
         let games = members.iter().map(|member| member.rule.name().to_owned()).collect();
-        lock(&self.failed).push(Failure { games, error });
+        lock(&self.results).failed.push(Failure { games, error });
     }
 
     /// Writes the record of a game, or notes why it cannot be true.
     fn write(&self, rule: &Rule, record: Record) -> Result<()> {
         match self.records.write(rule, record)? {
             Some(error) => self.note_failure(&[Member::new(rule.clone())], error),
-            None => (self.progress)(self.completed.fetch_add(1, Ordering::Relaxed) + 1),
+            None => {
+                let mut results = lock(&self.results);
+                results.completed += 1;
+                (self.progress)(results.completed);
+            }
         }
         Ok(())
     }
@@ -253,15 +266,48 @@ fn postponed(Unfinished { family, examination }: Unfinished, values: &AtomicU64)
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::kernel::Kernel;
     use crate::solver::Method;
-    use crate::survey::{Games, Means, Plan, examine, read, survey};
+    use crate::survey::{Games, Plan, examine, read, survey};
     use std::path::Path;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     fn has_saved_values(dir: &Path) -> bool {
         let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
         names.into_iter().any(|name| name.to_string_lossy().ends_with(".values"))
+    }
+
+    struct Discard;
+
+    impl Records for Discard {
+        fn write(&self, _: &Rule, _: Record) -> Result<Option<Error>> {
+            Ok(None)
+        }
+    }
+
+    /// A value flips between two steps of one game, and none in the other.
+    #[test]
+    fn games_that_were_computed_again_are_reported() {
+        let home = tempfile::tempdir().unwrap();
+        let surveyor = Surveyor {
+            dir: &Dir::at(home.path()),
+            extent: Extent { to: 1 << 16, time_limit: None },
+            records: &Discard,
+            means: Means { method: Method::Sparse(Kernel::best()), threads: 1 },
+            stop: &AtomicBool::new(false),
+            progress: &|_| {},
+            results: Mutex::default(),
+        };
+        for (game, flips) in [("0.16", true), ("0.14", false)] {
+            let begun = surveyor.begun(vec![Member::new(game.parse().unwrap())], None);
+            let mut paused = surveyor.advance(begun, 1 << 14).unwrap().expect("the examination is paused");
+            if flips {
+                paused.examination.flip(100);
+            }
+            assert!(surveyor.advance(paused, u64::MAX).unwrap().is_none());
+        }
+        let results = surveyor.examine(Vec::new()).unwrap();
+        assert_eq!((results.completed, results.restarted, results.failed.len()), (2, vec!["0.16".to_owned()], 0));
     }
 
     /// The values are saved at every opportunity, and the survey is stopped as soon as some are.

@@ -41,8 +41,13 @@ impl Default for Request<'_> {
 pub enum Performed {
     /// The unit was complete already.
     Already,
-    /// The unit is complete now; the times are those of all processes that worked on it.
-    Completed(Spent),
+    /// The unit is complete now.
+    Completed {
+        /// The times of all processes that worked on it.
+        spent: Spent,
+        /// Names of the games that this process computed twice, because a check failed. The machine may be faulty.
+        restarted: Vec<String>,
+    },
     /// The unit is complete, and its check found a wrong value, which the text states.
     Wrong(String),
     /// The stop flag ended it; the same call continues.
@@ -126,7 +131,7 @@ impl Surveying<'_> {
         let done = AtomicUsize::new(all - missing.len());
         let games = self.games.iter().filter(|rule| missing.contains(rule.name())).cloned().collect();
         progress(done.load(Ordering::Relaxed) as u64, all as u64);
-        let failed = survey::examine_part(
+        let results = survey::examine_part(
             survey::Part { dir: self.dir, games, to: self.work.to, means: Means { method, threads } },
             self.stop,
             |record| {
@@ -139,10 +144,10 @@ impl Surveying<'_> {
         let spent = clock.spent();
         if done.into_inner() == all {
             part.finish(spent)?;
-            return Ok(Performed::Completed(spent));
+            return Ok(Performed::Completed { spent, restarted: results.restarted });
         }
         part.seal(spent)?;
-        Ok(if failed.is_empty() { Performed::Stopped } else { Performed::Failed(failed) })
+        Ok(if results.failed.is_empty() { Performed::Stopped } else { Performed::Failed(results.failed) })
     }
 
     /// Returns the times of earlier processes and the games without a record, from the lines that they left; `None` if
@@ -222,7 +227,7 @@ impl Checking<'_> {
         }))?;
         let spent = clock.spent();
         part.finish(spent)?;
-        Ok(wrong.map_or(Performed::Completed(spent), Performed::Wrong))
+        Ok(wrong.map_or(Performed::Completed { spent, restarted: Vec::new() }, Performed::Wrong))
     }
 }
 
