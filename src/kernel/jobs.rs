@@ -8,8 +8,9 @@
 //! - A [`Probe`](super::Probe) is a lookup: one part of a split has a known value, and the window holds the code of the
 //!   other part. In lane i it gives the *option* `window[at + i - offset] ^ code`. It *hits* a code in a lane if its
 //!   option there is this code.
-//! - A probe is *far* if it reads only codes inside the window, for all lanes. It is *near* if its offset is below
-//!   [`LANES`]: it may then read the code of an earlier lane. Probes with offsets of at least [`LANES`] are far.
+//! - A job for *far* probes reads only inside the window, for all lanes. Probes with offsets of at least [`LANES`]
+//!   always do; others do if the codes of the lanes are known. A *near* probe has an offset below [`LANES`], and reads
+//!   the codes of earlier lanes, which the job finds.
 //! - The codes below [`BitPlanes::codes`] are *considered*. A considered code is *open* in a lane if no probe marked so
 //!   far hits it there.
 //! - A *candidate* of a lane is a code that no probe checked so far hits; the least code that no probe hits at all is
@@ -19,12 +20,12 @@
 //!
 //! | job | result | caller |
 //! |---|---|---|
-//! | [`Kernel::mark`] | the options of probes in [`BitPlanes`], one bit per code and lane | candidates, witnesses |
+//! | [`Kernel::mark`] | the options of probes in [`BitPlanes`], a bit per code and lane | all parts of the solver |
 //! | [`Kernel::refine`] | the least open codes of each lane that no further far probe hits | candidates |
 //! | [`Kernel::check`] | the same candidates without those that further far probes hit | candidates |
 //! | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes | candidates |
 //! | [`Kernel::recurrence`] | the answers for any number of n, from a short list of near and far probes | candidates |
-//! | [`Kernel::marks_to_open`] | the open codes below a bound | witnesses |
+//! | [`Kernel::marks_to_open`] | the open codes below a bound | witnesses, `lookup_order` |
 //! | [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses |
 //! | [`Kernel::find_each`] | for each code of a list, pairs whose XOR is the code | witnesses |
 //! | [`Kernel::find`], [`Kernel::find_value`] | after how many pairs one gives a value | witnesses, `exhaustive` |

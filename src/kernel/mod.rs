@@ -3,9 +3,9 @@
 //! A [`Kernel`] is one implementation of the same jobs, for one instruction set: `scalar` (portable Rust, the reference
 //! for the others), `avx2` and `avx512`. All kernels give the same results and differ only in speed.
 //!
-//! A kernel sees only bytes and offsets. [`crate::solver`] decides what the bytes mean: each is the order-preserving
-//! code of a common value. Each job has one contract, one signature and one test (`contract_tests.rs`) that all kernels
-//! share.
+//! A kernel sees only numbers and offsets: bytes, or values of 16 bits. [`crate::solver`] decides what the bytes
+//! mean: most are the order-preserving codes of common values. Each job has one contract, one signature and one test
+//! (`contract_tests.rs`) that all kernels share.
 //!
 //! - `jobs.rs` states the terms and the contracts, checks the arguments and calls the implementation.
 //! - `probes.rs`, `near_probes.rs`, `planes.rs` and `wide_part.rs` hold the data between the jobs.

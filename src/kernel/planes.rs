@@ -48,7 +48,8 @@ macro_rules! for_kept {
             5 => $function::<5>($($argument),*),
             4 => $function::<4>($($argument),*),
             3 => $function::<3>($($argument),*),
-            _ => $function::<2>($($argument),*),
+            2 => $function::<2>($($argument),*),
+            kept => unreachable!("{kept} candidates are not in KEEP"),
         }
     };
 }
@@ -148,7 +149,7 @@ impl BitPlanes {
 /// A stage of [`Kernel::refine`](super::Kernel::refine).
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Stage {
-    /// Maximum number of candidates per lane that enter the stage: the least ones. Must be 12, 8, 6, 5, 4, 3 or 2.
+    /// Maximum number of candidates per lane that enter the stage: the least ones. One of [`KEEP`].
     pub(crate) keep: usize,
     /// The probes with which they are compared.
     pub(crate) check: Probes,

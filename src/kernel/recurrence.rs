@@ -6,8 +6,8 @@
 //! the *range* of the list, one of [`RANGES`]. Options at or above the range do not matter while a lower code is left.
 //! Where no code is left the kernel stops, and the caller computes that value by a method that covers all codes.
 //!
-//! The cost is that each value depends on the values just before it. So the kernel computes several values at once with
-//! the lookups that read only values before all of them, and evaluates only the others position by position.
+//! Each value depends on the values just before it. So the kernel evaluates lookups for several positions at once where
+//! they read only values before all of these, and the other lookups position by position.
 //! The general version is plain Rust, which the compiler vectorises. With AVX-512 and the least range
 //! (`avx512/recurrence.rs`),
 //!

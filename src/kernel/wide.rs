@@ -33,11 +33,12 @@ use super::{avx2, avx512};
 pub(crate) const MARK_LANES: usize = 4;
 
 /// Maximum number of parts whose options [`Kernel::mark_values`] enters as it reads them. Each part reads a cache line,
-/// which several groups share, and the second cache of the processor keeps that many lines.
+/// which several groups share, and the level-2 cache keeps that many lines.
 const DIRECT_PARTS: usize = 1 << 12;
 
-/// Number of more parts whose options [`Kernel::mark_values`] gathers for all lanes before it enters them. It cannot
-/// enter all lanes of a part at once, because entering needs one byte per value and lane in the fastest cache.
+/// Where there are more than [`DIRECT_PARTS`] parts: number of parts in a batch. [`Kernel::mark_values`] gathers the
+/// options of a batch for all lanes, and then enters them. It cannot enter all lanes of a part at once, because
+/// entering needs one byte per value and lane in the level-1 cache.
 const GATHERED_PARTS: usize = 1 << 11;
 
 /// Number of parts between the one whose options are gathered and the one whose values the processor begins to load.

@@ -20,7 +20,7 @@ use super::{Finding, OffsetCopies, Repeat, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
 use crate::run::{Observer, Opening, Options, Progress, ProofSummary, Run, RunReader};
-use crate::solver::ends::LOOKBACKS;
+use crate::solver::ends::LOOKBACKS_RETAINED;
 use crate::solver::{self, SequenceStats, SparseSpace};
 use crate::theory::definition::{Prefix, Sequence};
 use crate::theory::rule::Rule;
@@ -161,7 +161,7 @@ impl Observer for Watching<'_> {
         if proof.space == SparseSpace::NONE {
             return;
         }
-        let width = solver::lookback(&self.watch.rule, proof.last_rare).saturating_mul(LOOKBACKS);
+        let width = solver::lookback(&self.watch.rule, proof.last_rare).saturating_mul(LOOKBACKS_RETAINED);
         if let Some(recorder) = &mut self.recorder {
             recorder.see(from, values, width);
         }

@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::run::ProofSummary;
-use crate::solver::ends::{Ends, LOOKBACKS};
+use crate::solver::ends::{Ends, LOOKBACKS_RETAINED};
 use crate::solver::{Method, SequenceStats, Solver, SparseSpace};
 use crate::theory::definition::Sequence;
 use crate::theory::rule::Rule;
@@ -48,7 +48,7 @@ impl OffsetCopy {
         self.solver.advance(&self.values, to, &mut self.fresh)?;
         self.values.push(&self.fresh)?;
         if let Some(needed) = self.solver.lookback() {
-            self.values.free(needed.saturating_mul(LOOKBACKS).max(keep));
+            self.values.free(needed.saturating_mul(LOOKBACKS_RETAINED).max(keep));
         }
         Ok(from)
     }

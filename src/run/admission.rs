@@ -7,7 +7,7 @@ use crate::checkpoint::counts;
 use crate::checkpoint::journal::{self, Record};
 use crate::error::{Error, KeepReason, Result};
 use crate::solver;
-use crate::solver::ends::LOOKBACKS;
+use crate::solver::ends::LOOKBACKS_RETAINED;
 use crate::storage::Dir;
 use crate::table::{self, ESCAPE_BYTES, HEADER, Width, files};
 use crate::theory::rule::Rule;
@@ -44,7 +44,7 @@ pub(super) fn check_keep(dir: &Path, rule: &Rule, options: &Options, keep: u64, 
     let last_rare = known.map_or(last_rare, |known| known.max(last_rare));
     let needed = solver::lookback(rule, last_rare);
     if needed > keep {
-        return refuse(Some(needed.saturating_mul(LOOKBACKS)), KeepReason::Lookback { last_rare, needed });
+        return refuse(Some(needed.saturating_mul(LOOKBACKS_RETAINED)), KeepReason::Lookback { last_rare, needed });
     }
     Ok(())
 }

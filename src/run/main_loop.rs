@@ -9,7 +9,7 @@ use crate::checkpoint::journal::{Check, Checks};
 use crate::checkpoint::summary::RecordStats;
 use crate::checkpoint::writer::Writer;
 use crate::error::{Error, KeepReason, Result};
-use crate::solver::ends::LOOKBACKS;
+use crate::solver::ends::LOOKBACKS_RETAINED;
 use crate::solver::{self, Solver, SparseSpace, Strategy};
 use crate::storage::Dir;
 use crate::table::digest::{DigestChain, SEGMENT};
@@ -193,7 +193,7 @@ impl OpenRun {
             None if has_discardable(self.writer.published(), Some(keep)) => KeepReason::StillDefinition,
             _ => return Ok(()),
         };
-        let needed = lookback.map(|values| values.saturating_mul(LOOKBACKS));
+        let needed = lookback.map(|values| values.saturating_mul(LOOKBACKS_RETAINED));
         Err(Error::Keep { path: self.dir.path().into(), keep, needed, why })
     }
 

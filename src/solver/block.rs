@@ -61,8 +61,6 @@ pub(super) struct Streams {
     pub(super) block: Vec<u16>,
     /// Length of the next block.
     next_length: usize,
-    /// Whether the next value has no byte code, or the last value has none.
-    needs_wide: bool,
 }
 
 /// The candidates of a block, and where the stream stopped.
@@ -80,13 +78,7 @@ impl Streams {
             audit: None,
             block: Vec::new(),
             next_length: SMALLEST_BLOCK,
-            needs_wide: false,
         }
-    }
-
-    /// Whether the streams cannot continue, because a value has no byte code. Every value before it was returned.
-    pub(super) fn needs_wide(&self) -> bool {
-        self.needs_wide
     }
 
     /// Whether both streams compute the values of this rule in this space.
@@ -116,14 +108,15 @@ impl Streams {
     }
 
     /// Computes the candidates of one block and searches the witnesses of the block before, side by side. Appends the
-    /// values proved to `out`.
+    /// values proved to `out`. Returns whether the streams cannot continue, because the next value has no byte code, or
+    /// the last value has none.
     pub(super) fn step(
         &mut self,
         past: &dyn Sequence,
         limits: BlockLimits,
         work: &mut Work,
         out: &mut Vec<u16>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let length = self.schedule(limits.end);
         self.forget(past)?;
         if length > 0 {
@@ -136,10 +129,7 @@ impl Streams {
         let before = out.len();
         let accepted = match checked.missing {
             Some(rare) => self.accept_rare(rare, past, limits, out),
-            None => {
-                self.accept_block(next, limits, out);
-                Ok(())
-            }
+            None => Ok(self.accept_block(next, limits, out)),
         };
         work.witnessed += (out.len() - before) as u64;
         match checked.missing {
@@ -202,14 +192,14 @@ impl Streams {
     }
 
     /// Accepts the values of the waiting block before n and then the rare `value` at n, where `rare` is `(n, value)`.
-    /// Takes both streams back to n + 1.
+    /// Takes both streams back to n + 1. Returns whether the value has no byte code.
     fn accept_rare(
         &mut self,
         rare: (u64, u16),
         past: &dyn Sequence,
         limits: BlockLimits,
         out: &mut Vec<u16>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (n, value) = rare;
         let first = out.len();
         out.extend_from_slice(&self.block[..index(n - past.len())]);
@@ -225,8 +215,7 @@ impl Streams {
         self.witnesses.truncate(n);
         if value >= self.candidates.space().coded() {
             out.push(value);
-            self.needs_wide = true;
-            return Ok(());
+            return Ok(true);
         }
         let entered = self.enter_rare(value, &Appended { first: past, more: &out[first..] });
         if entered.is_err() {
@@ -238,7 +227,7 @@ impl Streams {
         self.witnesses.push(&[value]);
         out.push(value);
         self.next_length = SMALLEST_BLOCK.min(limits.longest);
-        Ok(())
+        Ok(false)
     }
 
     /// Lets the candidates continue after a rare value, with all that its lookups read. `proved` holds every value
@@ -261,21 +250,22 @@ impl Streams {
         Ok(())
     }
 
-    /// Accepts the waiting block, and lets the candidates `next` wait in its place.
-    fn accept_block(&mut self, next: CandidateBlock, limits: BlockLimits, out: &mut Vec<u16>) {
+    /// Accepts the waiting block, and lets the candidates `next` wait in its place. Returns whether there are none,
+    /// because the next value has no byte code.
+    fn accept_block(&mut self, next: CandidateBlock, limits: BlockLimits, out: &mut Vec<u16>) -> bool {
         out.append(&mut self.block);
         let (next, stop) = next;
         let nothing_waits = next.is_empty();
         self.block = next;
         self.next_length =
             (self.next_length * 2).min(limits.longest).min(self.candidates.longest_block(limits.threads));
-        self.needs_wide = stop == Stop::TooWide && nothing_waits;
+        stop == Stop::TooWide && nothing_waits
     }
 }
 
 /// The first position whose code the streams read from position `start` on.
 pub(super) fn horizon(candidates: &CandidateStream, witnesses: &Witnesses, start: u64) -> u64 {
-    start.saturating_sub(candidates.reach().max(witnesses.lookback()))
+    start.saturating_sub(candidates.codes_to_keep().max(witnesses.lookback()))
 }
 
 /// Evaluates far lookups and searches witnesses with all threads, until both are done. Far lookups come first, because
@@ -499,7 +489,7 @@ mod tests {
         let pipeline = Pipeline::new(&codes, &memory, Kernel::best(), BLOCK as u64);
         let outcome = pool.install(|| {
             let _closing = pipeline.closing();
-            let threads = crate::solver::Parallelism::of_pool().in_pool();
+            let threads = Threads::of_pool();
             evaluate_and_search(prepare, threads, &pipeline).0.map(drop)
         });
         (outcome, pipeline.is_open())

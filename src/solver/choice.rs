@@ -33,7 +33,7 @@ pub(super) const WORTH: u64 = 6;
 /// than [`WORTH`], so that a game near the limit does not adopt and give up spaces in turn.
 const WORTHLESS: u64 = 4;
 
-/// The largest value, exclusive, up to which the built-in space of a named game is not reviewed.
+/// The built-in space of a named game is not reviewed while all values are below this one.
 const BUILT_IN_BELOW: u16 = 512;
 
 /// The first review at a length of at least `n`, if the space in use is `space`.

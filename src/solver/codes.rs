@@ -19,6 +19,11 @@ use std::ops::Range;
 /// The byte in the place of the code of a rare position, or of a value without a code.
 pub(super) const POISON: u8 = u8::MAX;
 
+/// The byte for G(n) = `v`: its code, or [`POISON`] where the value is rare or has no code. n = 0 is rare.
+pub(super) fn byte_of(space: SparseSpace, n: u64, v: u16) -> u8 {
+    if v >= space.coded() || space.is_rare(v, n) { POISON } else { space.code(v) }
+}
+
 /// Number of entries in the table of codes: one for each value that may have a code, and one for all larger values.
 const TABLE: usize = 513;
 
@@ -48,9 +53,7 @@ impl CodeTable {
         // The positions 2 and 1 stand for all even and all odd positions.
         for (row, n) in bytes.iter_mut().zip([2, 1]) {
             for (byte, value) in row.iter_mut().zip(0..coded) {
-                if !space.is_rare(value, n) {
-                    *byte = space.code(value);
-                }
+                *byte = byte_of(space, n, value);
             }
         }
         CodeTable { bytes, coded }
@@ -100,7 +103,8 @@ impl Codes {
         Codes { table: self.table.clone(), window: Window::new(from, items), until: self.until }
     }
 
-    /// Compares a copy of the last codes, with codes appended, with these, which hold at least as many.
+    /// Compares these codes with `copy`, which began as a copy of the last of them and was continued apart. These codes
+    /// reach at least as far.
     ///
     /// # Errors
     /// [`Error::Flipped`] when they differ.

@@ -3,9 +3,9 @@
 //! The streams choose by these constants how many lookups they mark and how many they check, how many codes they
 //! consider, and when a choice is due again. No constant changes a value: wrong prices only cost time.
 //!
-//! Each constant has its unit in its name: `_PS` are picoseconds, `_VALUES`, `_LOOKUPS`, `_LANES` and `_PAIRS` are
-//! numbers of these, `_N` is a position. "Per value" means per position of the sequence, so a price per lookup and
-//! value is 1/64 of what the kernel takes for one lookup in all [`LANES`] lanes.
+//! The unit of most constants is in their names: `_PS` are picoseconds, `_VALUES`, `_LOOKUPS`, `_LANES` and `_PAIRS`
+//! are numbers of these, `_N` is a position. "Per value" means per position of the sequence, so a price per lookup
+//! and value is 1/64 of what the kernel takes for one lookup in all [`LANES`] lanes.
 //!
 //! Each constant names the benchmark that measures it, if one does: `kernels` measures the kernel jobs, `candidates`
 //! and `witnesses` the prices of the streams. `docs/PERFORMANCE.md`, section "Constants, measured", compares the
@@ -114,12 +114,12 @@ pub(super) const FIND_TARGET_PS: u64 = 60_000;
 /// no part was marked for it in vain. `benches/witnesses.rs` measures it.
 pub(super) const UNCONSIDERED_TARGET_PS: u64 = 40_000;
 
+/// Number of lookups that are marked before an order is learnt. No benchmark measures it.
+pub(super) const UNLEARNT_LOOKUPS: usize = 600;
+
 // ---- Clocks of learning ----------------------------------------------------------------------------------------
 //
 // No benchmark measures a constant of this section.
-
-/// Number of lookups that are marked before an order is learnt.
-pub(super) const UNLEARNT_LOOKUPS: usize = 600;
 
 /// The least n at which the candidate stream learns an order of the lookups. Below it the order is by offset.
 pub(super) const LEARN_LOOKUPS_FROM_N: u64 = 1 << 16;

@@ -2,7 +2,7 @@
 //!
 //! A solver with a sparse space reads the first values and the last [`super::Solver::lookback`]. Its witness search may
 //! read further back, and then needs a value that is perhaps discarded. Both users of [`Ends`] therefore retain
-//! [`LOOKBACKS`] times the lookback.
+//! [`LOOKBACKS_RETAINED`] times the lookback.
 //!
 //! Invariant: a read of discarded values is an error, never a guess.
 
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Ratio of the number of last values to retain to the lookback. In Grundy's game the witness search for
 /// n = 258 592 279 reads more than 57 million values back, beyond the lookback of 48.5 million.
-pub(crate) const LOOKBACKS: u64 = 2;
+pub(crate) const LOOKBACKS_RETAINED: u64 = 2;
 
 /// The first and the last values of a sequence.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use super::wide::WideSolver;
 use super::window::Window;
 use super::witnesses::{self, Witnesses};
 use super::{Method, SequenceStats, Solver, SparseSpace, may_be_sparse};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::theory::definition::{self, Sequence, scan_in_parallel};
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
@@ -61,7 +61,7 @@ impl EarlierValues {
 
     /// Forgets the first values above 255, of which the solver needs only the last.
     fn forget(&mut self) {
-        self.large.drain(..witnesses::many_first(&self.large));
+        self.large.drain(..witnesses::droppable(&self.large));
     }
 }
 
@@ -89,6 +89,33 @@ impl Engine {
             Engine::Wide(solver) => solver.rare_positions(),
         }
     }
+
+    /// Checks the data in memory of the engine for this rule in this space, as
+    /// [`Solver::check_memory`](super::Solver::check_memory) states.
+    ///
+    /// # Errors
+    /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
+    pub(super) fn check_memory(&self, rule: &Rule, space: SparseSpace, past: &dyn Sequence) -> Result<()> {
+        // Both streams, and the wide solver, have copies of their own.
+        let is_same = match self {
+            Engine::Sparse(streams) => streams.is_of(rule, space),
+            Engine::Wide(solver) => solver.is_of(rule, space),
+            Engine::Definition(_) | Engine::Removals(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => {
+                space == SparseSpace::NONE
+            }
+        };
+        if !is_same {
+            return Err(Error::Flipped { what: "the rule or the sparse space", from: 0, to: past.len() });
+        }
+        match self {
+            Engine::Definition(values) => values.agrees_with(past),
+            Engine::Exhaustive(solver) => solver.check_memory(past),
+            Engine::Removals(solver) => solver.check_memory(rule, past),
+            Engine::PairSets(solver) => solver.check_memory(rule, past),
+            Engine::Sparse(streams) => streams.check_memory(past),
+            Engine::Wide(solver) => solver.check_memory(past),
+        }
+    }
 }
 
 /// The least value that does not fit the bytes of the exhaustive solver, which compares twice as many pairs per
@@ -108,7 +135,7 @@ impl Solver {
     /// The engine without a sparse space: all pairs of bytes, the wide solver, sets of pairs, or, where no move leaves
     /// more than one heap, counts of options; the definition where counts do not pay or the method is
     /// [`Method::Definition`].
-    pub(super) fn definition_engine(&self, past: &dyn Sequence) -> Result<Engine> {
+    pub(super) fn engine_without_space(&self, past: &dyn Sequence) -> Result<Engine> {
         let has_splits = self.rule.has_splits();
         if let (Method::Sparse(kernel), true) = (self.method, has_splits) {
             if !self.rule.may_be_sparse() {
@@ -136,9 +163,9 @@ impl Solver {
     }
 
     pub(super) fn sparse_engine(&self, past: &dyn Sequence, seen: EarlierValues) -> Result<Engine> {
-        let Method::Sparse(kernel) = self.method else { return self.definition_engine(past) };
+        let Method::Sparse(kernel) = self.method else { return self.engine_without_space(past) };
         if !may_be_sparse(&self.rule, self.method) {
-            return self.definition_engine(past);
+            return self.engine_without_space(past);
         }
         // `seen` lacks the largest value where it is discarded and the caller did not know it.
         let stats = SequenceStats { max_value: self.max_value, ..seen.stats };

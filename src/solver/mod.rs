@@ -34,6 +34,7 @@ mod block;
 mod candidates;
 mod checksums;
 pub(crate) mod choice;
+mod clocks;
 mod codes;
 mod cost;
 pub(crate) mod ends;
@@ -49,14 +50,12 @@ mod review;
 mod slots;
 mod strategy;
 mod stream;
-mod tuning;
 mod wide;
 mod window;
 mod witnesses;
 
 pub use crate::theory::sparse_space::{Histogram, SparseSpace};
 pub use crate::theory::stats::SequenceStats;
-pub use parallelism::Parallelism;
 pub use strategy::Strategy;
 pub use stream::ValueStream;
 
@@ -67,6 +66,7 @@ use crate::theory::rule::Rule;
 use block::BlockLimits;
 use choice::FIRST_REVIEW;
 use engine::{EarlierValues, Engine};
+use parallelism::Threads;
 use pipeline::BLOCK;
 use review::SpaceReview;
 use window::Window;
@@ -105,8 +105,8 @@ pub struct Work {
     pub witnessed: u64,
     /// Number of values computed by the definition, by counts of options, or from all pairs of parts.
     pub defined: u64,
-    /// Number of exhaustive searches after a failed search for witnesses, except where that search has compared all
-    /// pairs itself.
+    /// Number of searches that compare all pairs of parts of a position: after a failed search for witnesses, or, in
+    /// the wide solver, in its place.
     pub exhaustive_searches: u64,
     /// Number of rare positions found.
     pub found_rare: u64,
@@ -159,16 +159,17 @@ pub(crate) fn space_after(rule: &Rule, method: Method, past: &dyn Sequence) -> R
 pub struct Solver {
     rule: Rule,
     method: Method,
-    /// The space of the engine in use; without one, the last space or the one that the caller named.
+    /// The space of the engine in use; [`SparseSpace::NONE`] if it has none.
     space: SparseSpace,
     review: SpaceReview,
     engine: Engine,
+    /// Proved values that follow those returned: a call with a smaller limit than the one before leaves them.
+    ahead: Vec<u16>,
     /// The largest value so far.
     max_value: u16,
     work: Work,
     /// Maximum number of values in a block.
     largest_block: usize,
-    parallelism: Parallelism,
     /// Seed that selects the audited groups; `None` without an audit.
     audit: Option<u64>,
     /// Whether the wide solver computes values that have byte codes.
@@ -186,7 +187,8 @@ impl Solver {
     /// is [`SparseSpace::NONE`] if none is; `None` if the caller does not know it.
     ///
     /// # Errors
-    /// Any error of reading `past`.
+    /// [`Error::Unlisted`] when `past` ends beyond the heaps that a repeating code covers, [`Error::Memory`], and any
+    /// other error of reading `past`.
     ///
     /// # Panics
     /// If `space` is that of another rule.
@@ -198,7 +200,7 @@ impl Solver {
     /// under `space`.
     ///
     /// # Errors
-    /// [`Error::Discarded`] when the solver needs discarded values, and any other error of reading `past`.
+    /// [`Error::Discarded`] when the solver needs discarded values, and the errors of [`Solver::new`].
     ///
     /// # Panics
     /// If `space` is that of another rule: in it, values would be proved by lookups that prove nothing.
@@ -210,37 +212,32 @@ impl Solver {
         known: &SequenceStats,
     ) -> Result<Solver> {
         assert!(space.is_none_or(|space| space.belongs_to(rule)), "{} has no sparse space {space:?}", rule.name());
-        let choice = review::space_to_continue(rule, method, space, past)?;
+        let mut choice = review::space_to_continue(rule, method, space, past)?;
         let seen = EarlierValues::of(past, choice.space, known)?;
+        if past.len() < FIRST_REVIEW || !may_be_sparse(rule, method) {
+            choice.space = SparseSpace::NONE;
+        }
         let mut solver = Solver {
             rule: rule.clone(),
             method,
             space: choice.space,
             review: SpaceReview::new(choice, past.len()),
             engine: Engine::Definition(Window::new(0, Vec::new())),
+            ahead: Vec::new(),
             max_value: seen.stats.max_value,
             work: Work::default(),
             largest_block: BLOCK,
-            parallelism: Parallelism::of_pool(),
             audit: None,
             prefers_wide: false,
             failed: false,
         };
-        if past.len() >= FIRST_REVIEW && solver.space != SparseSpace::NONE && method != Method::Definition {
+        if solver.space != SparseSpace::NONE {
             solver.prefers_wide = review::are_frequent(&seen.stats.rare_positions, past.len());
             solver.engine = solver.sparse_engine(past, seen)?;
         } else {
-            solver.engine = solver.definition_engine(past)?;
+            solver.engine = solver.engine_without_space(past)?;
         }
         Ok(solver)
-    }
-
-    /// Plans for this number of threads instead of all threads of the pool ([`Parallelism::of_pool`]). It changes the
-    /// speed but no value.
-    #[must_use]
-    pub fn with_parallelism(mut self, parallelism: Parallelism) -> Solver {
-        self.parallelism = parallelism;
-        self
     }
 
     /// Sets the maximum number of values in a block, clamped to 1..=2^18. It changes the speed but no value (for
@@ -273,8 +270,8 @@ impl Solver {
     }
 
     /// Must be called before the values before `n` are discarded, after [`Solver::check_memory`]: from now on the
-    /// solver reads none of them, because nothing can be compared with them any more. The last [`Solver::lookback`]
-    /// values must be from `n` on.
+    /// solver reads none of them, except the values above 255 in its list of them, which has a checksum. The last
+    /// [`Solver::lookback`] values must be from `n` on.
     pub(crate) fn prepare_discard(&mut self, n: u64) {
         match &mut self.engine {
             Engine::Sparse(streams) => streams.witnesses.drop_before(n),
@@ -294,7 +291,7 @@ impl Solver {
     /// The space in use; [`SparseSpace::NONE`] before one is found.
     #[must_use]
     pub fn space(&self) -> SparseSpace {
-        if self.engine.rare_positions().is_some() { self.space } else { SparseSpace::NONE }
+        self.space
     }
 
     /// The number of rare positions among the values computed so far, and the last of them. n = 0 is a rare position.
@@ -323,23 +320,8 @@ impl Solver {
     /// # Errors
     /// [`Error::Flipped`] at the first difference, and any error of reading `past`.
     pub fn check_memory(&self, past: &dyn Sequence) -> Result<()> {
-        // Both streams, and the wide solver, have copies of their own.
-        let is_same = match &self.engine {
-            Engine::Sparse(streams) => streams.is_of(&self.rule, self.space),
-            Engine::Wide(solver) => solver.is_of(&self.rule, self.space),
-            Engine::Definition(_) | Engine::Removals(_) | Engine::Exhaustive(_) | Engine::PairSets(_) => true,
-        };
-        if !is_same {
-            return Err(Error::Flipped { what: "the rule or the sparse space", from: 0, to: past.len() });
-        }
-        match &self.engine {
-            Engine::Definition(values) => values.agrees_with(past),
-            Engine::Exhaustive(solver) => solver.check_memory(past),
-            Engine::Removals(solver) => solver.check_memory(&self.rule, past),
-            Engine::PairSets(solver) => solver.check_memory(&self.rule, past),
-            Engine::Sparse(streams) => streams.check_memory(past),
-            Engine::Wide(solver) => solver.check_memory(past),
-        }
+        let past = &Appended { first: past, more: &self.ahead };
+        self.engine.check_memory(&self.rule, self.space, past)
     }
 
     /// Counters of the work since the creation of the solver.
@@ -354,22 +336,31 @@ impl Solver {
     }
 
     /// Appends proved values to `out`: at least one, and none from position `limit` on. `past` must hold all values
-    /// that the solver has returned so far. `limit` must exceed its length, and must not be smaller than in an earlier
-    /// call.
+    /// that the solver has returned so far.
     ///
     /// # Errors
-    /// [`Error::ValueTooLarge`] at a value above 65535; [`Error::Differs`], [`Error::OptionsDiffer`] and
-    /// [`Error::Flipped`] when a check fails; [`Error::Discarded`] when a value depends on discarded values, and any
-    /// other error of reading `past`. The values appended before the error are proved, unless a check failed. The
-    /// solver cannot continue: create a new one.
+    /// [`Error::ValueTooLarge`] at a value above 65535; [`Error::Unlisted`] at a heap that a repeating code does not
+    /// cover; [`Error::Differs`], [`Error::OptionsDiffer`] and [`Error::Flipped`] when a check fails;
+    /// [`Error::Discarded`] when a value depends on discarded values, [`Error::Memory`], and any other error of reading
+    /// `past`. The values appended before the error are proved, unless a check failed. The solver cannot continue:
+    /// create a new one.
     ///
     /// # Panics
     /// If an earlier call returned an error, or `limit` does not exceed the length of `past`.
     pub fn advance(&mut self, past: &dyn Sequence, limit: u64, out: &mut Vec<u16>) -> Result<()> {
         assert!(limit > past.len(), "no value from {} on is below {limit}", past.len());
         assert!(!self.failed, "a solver cannot continue after an error");
-        let advanced = self.compute(past, limit, out);
+        let before = out.len();
+        let advanced = if self.ahead.is_empty() {
+            self.compute(past, limit, out)
+        } else {
+            out.append(&mut self.ahead);
+            Ok(())
+        };
         self.failed = advanced.is_err();
+        // The streams prove whole blocks, the last of which may have been begun under a larger limit.
+        let end = usize::try_from(limit - past.len()).map_or(usize::MAX, |below| before.saturating_add(below));
+        self.ahead.extend(out.drain(end.min(out.len())..));
         advanced
     }
 
@@ -378,8 +369,7 @@ impl Solver {
     /// `go_on` returned true; true without any call.
     ///
     /// # Errors
-    /// As [`Solver::advance`], and [`Error::Memory`] when the values do not fit in memory. `values` then ends with the
-    /// values proved before the error.
+    /// As [`Solver::advance`]. `values` then ends with the values proved before the error.
     ///
     /// # Panics
     /// If an earlier call returned an error.
@@ -430,7 +420,7 @@ impl Solver {
                 }
                 Engine::Exhaustive(solver) => {
                     if self.max_value >= engine::WIDE_FROM {
-                        self.replace_engine(past, |solver, past| solver.definition_engine(past))?;
+                        self.replace_engine(past, |solver, past| solver.engine_without_space(past))?;
                         continue;
                     }
                     engine::compare_pairs(&self.rule, solver, before_review, out)?;
@@ -446,13 +436,12 @@ impl Solver {
                 }
                 Engine::Sparse(streams) => {
                     streams.prepare_audit(&self.rule, self.space, self.audit);
-                    let threads = self.parallelism.in_pool();
+                    let threads = Threads::of_pool();
                     let limits = BlockLimits { end: before_review, longest: self.largest_block, threads };
                     let stepped = streams.step(past, limits, &mut self.work, out);
-                    let needs_wide = streams.needs_wide();
                     // Also the values before an error are handed out.
                     self.prove_largest(past, before, out)?;
-                    stepped?;
+                    let needs_wide = stepped?;
                     let widened = self.widen(&Appended { first: past, more: &out[before..] }, needs_wide);
                     if widened.is_err() {
                         // A bit flip that the change of the engine finds may have made these values wrong.
@@ -462,7 +451,7 @@ impl Solver {
                 }
                 Engine::Wide(solver) => {
                     solver.set_audit(self.audit);
-                    let threads = self.parallelism.in_pool();
+                    let threads = Threads::of_pool();
                     let limits = BlockLimits { end: before_review, longest: self.largest_block, threads };
                     let stepped = solver.step(past, limits, &mut self.work, out);
                     self.prove_largest(past, before, out)?;
@@ -519,8 +508,9 @@ pub fn values(rule: &Rule, method: Method, count: usize) -> Result<Vec<u16>> {
 /// values so far, and stops the computation by returning false.
 ///
 /// # Errors
-/// [`Error::ValueTooLarge`] at the first value above 65535, [`Error::Memory`] when the values do not fit in memory, and
-/// [`Error::Flipped`], [`Error::Differs`] or [`Error::OptionsDiffer`] when a check fails.
+/// [`Error::ValueTooLarge`] at the first value above 65535, [`Error::Unlisted`] at a heap that a repeating code does
+/// not cover, [`Error::Memory`] when the values do not fit in memory, and [`Error::Flipped`], [`Error::Differs`] or
+/// [`Error::OptionsDiffer`] when a check fails.
 pub fn extend(
     rule: &Rule,
     method: Method,

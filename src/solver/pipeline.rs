@@ -17,8 +17,8 @@
 //! the producer revises itself. It checks the candidates that are left against the late and the near lookups, which are
 //! few.
 //!
-//! Where the plan has no far lookups to share ([`LookupPlan::has_far`]), the producer does all of this alone, and the
-//! other threads search witnesses.
+//! Where the plan has no far lookups to share ([`LookupPlan::shares_far`]), the producer does all of this alone, and
+//! the other threads search witnesses.
 //!
 //! The threads share the lanes as [`Slots`], one slot for each 64 lanes.
 //!
@@ -46,8 +46,8 @@ use std::sync::{Arc, Mutex};
 /// measures its effect.
 pub(super) const BLOCK: usize = 1 << 18;
 
-/// Number of slots that must be ready before a thread that sleeps is woken, unless fewer can be: a thread needs longer
-/// to wake than to evaluate a slot, so the threads that are awake usually come first.
+/// Number of slots that must be ready before a thread that sleeps is woken, or fewer, if no more can be ready. A thread
+/// needs longer to wake than to evaluate a slot, so the threads that are awake usually come first.
 const WAKE_AT: usize = 4;
 
 /// Number of slots that must be ready besides a claimed one before a thread that sleeps is woken, where far lookups
@@ -313,7 +313,7 @@ impl<'a> Pipeline<'a> {
     fn claim(&self, plan: &LookupPlan) -> Option<Claim<'_, SharedLanes>> {
         let is_ready = |n: u64, known: u64| {
             let end = n + LANES as u64;
-            plan.has_far() && end <= known + plan.least_far as u64 && plan.holds(n, end)
+            plan.shares_far() && end <= known + plan.least_far as u64 && plan.holds(n, end)
         };
         self.slots.claim(wake_at(plan.least_far), is_ready)
     }
@@ -347,8 +347,8 @@ impl<'a> Pipeline<'a> {
     /// the pipeline is closed.
     pub(super) fn wait(&self, seen: u64) -> bool {
         // Without far lookups there is nothing to watch for.
-        let has_far = lock(&self.plan).as_ref().is_none_or(|plan| plan.has_far());
-        self.slots.wait(seen, has_far)
+        let shares_far = lock(&self.plan).as_ref().is_none_or(|plan| plan.shares_far());
+        self.slots.wait(seen, shares_far)
     }
 }
 

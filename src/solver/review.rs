@@ -125,7 +125,7 @@ impl Solver {
         let replaced = self.replace_engine(past, |solver, past| {
             solver.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_RARE > past.len();
             solver.space = space;
-            if space == SparseSpace::NONE { solver.definition_engine(past) } else { solver.enter_space(past) }
+            if space == SparseSpace::NONE { solver.engine_without_space(past) } else { solver.enter_space(past) }
         });
         if replaced.is_err() {
             self.space = before;

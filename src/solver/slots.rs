@@ -85,8 +85,9 @@ struct Sleep {
     offered: Condvar,
     /// Number of threads that sleep.
     sleepers: AtomicUsize,
-    /// Whether the producer sleeps, and the signal that wakes it.
+    /// Whether the producer sleeps.
     producer_sleeps: AtomicBool,
+    /// Signalled when the slot for which the producer waits is delivered, and when the slots are closed.
     delivered: Condvar,
 }
 

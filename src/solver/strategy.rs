@@ -88,7 +88,7 @@ impl Solver {
         } else if self.space.coded() < 512 {
             format!("{rare}, and only values below {} have byte codes", self.space.coded())
         } else {
-            format!("{rare}, and exhaustive searches are frequent")
+            format!("{rare}, and new ones are frequent or expected to be")
         }
     }
 

@@ -14,7 +14,7 @@
 //! Invariant: the solver proves every value from values that are retained. Each value is handed out once, in order.
 
 use super::checksums::SequenceSum;
-use super::ends::{Ends, LOOKBACKS};
+use super::ends::{Ends, LOOKBACKS_RETAINED};
 use super::{Method, Solver};
 use crate::error::{Error, Result};
 use crate::theory::definition::Sequence;
@@ -123,8 +123,9 @@ impl ValueStream {
     /// value, and after an error.
     ///
     /// # Errors
-    /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Memory`] if the retained values do not fit in memory,
-    /// and [`Error::Flipped`], [`Error::Differs`] or [`Error::OptionsDiffer`] if a check of the solver fails.
+    /// [`Error::ValueTooLarge`] at a value above 65535, [`Error::Unlisted`] at a heap that a repeating code does not
+    /// cover, [`Error::Memory`] if the retained values do not fit in memory, and [`Error::Flipped`],
+    /// [`Error::Differs`] or [`Error::OptionsDiffer`] if a check of the solver fails.
     /// After a failed check, the values handed out since the one before may be wrong. Otherwise those handed out before
     /// the error are proved.
     pub fn next_chunk(&mut self) -> Result<Option<(u64, &[u16])>> {
@@ -192,7 +193,7 @@ impl ValueStream {
         if !self.rule.has_splits() {
             return Some(self.rule.max_remove());
         }
-        self.solver.lookback().map(|values| values.saturating_mul(LOOKBACKS))
+        self.solver.lookback().map(|values| values.saturating_mul(LOOKBACKS_RETAINED))
     }
 
     /// Begins again at G(0), and retains more values than before.

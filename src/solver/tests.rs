@@ -194,33 +194,47 @@ fn late_rare_positions_find_all_codes_that_their_lookups_read() {
     while past.len() < 700_000 {
         go_on(&mut solver, &mut past, 1).unwrap();
         let Engine::Sparse(streams) = &solver.engine else { continue };
-        let needed = streams.codes.end().saturating_sub(streams.candidates.reach());
+        let needed = streams.codes.end().saturating_sub(streams.candidates.codes_to_keep());
         assert!(streams.codes.start() <= needed, "{} and {needed} at {}", streams.codes.start(), past.len());
         checked += 1;
     }
     assert!(checked > 10, "{checked} steps of the streams");
 }
 
-/// One thread evaluates all lookups itself, and more threads share the far ones. More threads than the pool has change
-/// nothing.
+/// The streams prove whole blocks, and the waiting block was begun under a larger limit.
+#[test]
+fn no_value_is_returned_beyond_a_limit_that_is_smaller_than_before() {
+    let rule: Rule = "grundy".parse().unwrap();
+    let method = Method::Sparse(Kernel::best());
+    let expected = values(&rule, method, 300_000).unwrap();
+    let mut found = expected[..100_000].to_vec();
+    let mut solver = Solver::new(&rule, method, None, &found).unwrap();
+    assert!(!solver.extend_to(&mut found, 300_000, |_| false).unwrap());
+    for step in [10, 1, 1000, 200, 150_000] {
+        let to = found.len() + step;
+        assert!(solver.extend_to(&mut found, to as u64, |_| true).unwrap());
+        assert!(found == expected[..to], "{to}");
+        solver.check_memory(&found).unwrap();
+    }
+}
+
+/// One thread evaluates all lookups itself, and more threads share the far ones.
 #[test]
 fn the_number_of_threads_decides_which_lookups_are_shared() {
     let rule: Rule = "grundy".parse().unwrap();
     let (method, held) = (Method::Sparse(Kernel::best()), 1 << 17);
     let expected = values(&rule, method, held + 3 * BLOCK).unwrap();
-    for (pool_size, wanted) in [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (3, 9)] {
-        let place = format!("{wanted} threads in a pool of {pool_size}");
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(pool_size).build().unwrap();
-        let parallelism = Parallelism::threads(wanted);
-        let (mut solver, found) = pool.install(|| {
-            let solver = Solver::new(&rule, method, None, &&expected[..held]).unwrap();
-            let (mut solver, mut found) = (solver.with_parallelism(parallelism), expected[..held].to_vec());
+    for threads in 1..=3 {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let (solver, found) = pool.install(|| {
+            let mut solver = Solver::new(&rule, method, None, &&expected[..held]).unwrap();
+            let mut found = expected[..held].to_vec();
             go_on(&mut solver, &mut found, 2 * BLOCK).unwrap();
             (solver, found)
         });
-        assert!(found == expected[..found.len()], "{place}");
-        let Engine::Sparse(streams) = &mut solver.engine else { panic!("the game has a space") };
-        assert_eq!(streams.candidates.has_far(), pool_size.min(wanted) > 1, "{place}");
+        assert!(found == expected[..found.len()], "{threads} threads");
+        let Engine::Sparse(streams) = &solver.engine else { panic!("the game has a space") };
+        assert_eq!(streams.candidates.shares_far(), threads > 1, "{threads} threads");
     }
 }
 
@@ -228,33 +242,17 @@ fn the_number_of_threads_decides_which_lookups_are_shared() {
 #[test]
 fn values_do_not_depend_on_the_lookups_that_are_shared() {
     let method = Method::Sparse(Kernel::best());
-    let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let pools = [1, 2, 8, 3, 1, 4].map(pool);
     for game in ["4.404", ".374", ".36", "4.045"] {
         let rule: Rule = game.parse().unwrap();
-        let expected = one_thread.install(|| values(&rule, method, 370_000)).unwrap();
+        let expected = pools[0].install(|| values(&rule, method, 370_000)).unwrap();
         let mut found = expected[..70_000].to_vec();
-        pool.install(|| {
-            let mut solver = Solver::new(&rule, method, None, &&expected[..70_000]).unwrap();
-            for threads in [1, 2, 8, 3, 1, 4] {
-                solver = solver.with_parallelism(Parallelism::threads(threads));
-                let end = found.len() + 50_000;
-                while found.len() < end {
-                    let mut more = Vec::new();
-                    solver.advance(&found, end as u64, &mut more).unwrap();
-                    found.append(&mut more);
-                }
-            }
-        });
+        let mut solver = Solver::new(&rule, method, None, &&expected[..70_000]).unwrap();
+        for pool in &pools {
+            let end = found.len() as u64 + 50_000;
+            pool.install(|| solver.extend_to(&mut found, end, |_| true)).unwrap();
+        }
         assert!(found == expected[..370_000], "{game}");
     }
-}
-
-/// A parallelism of 0 threads means one thread, and by default all threads of the pool count.
-#[test]
-fn a_parallelism_is_clamped_to_the_pool() {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-    let count = |parallelism: Parallelism| pool.install(|| parallelism.in_pool().count());
-    assert_eq!([0, 1, 3, 4].map(|threads| count(Parallelism::threads(threads))), [1, 1, 3, 3]);
-    assert_eq!(count(Parallelism::default()), 3);
 }

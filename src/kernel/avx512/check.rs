@@ -5,7 +5,7 @@ use super::least::{for_planes, least_set_codes};
 use super::{load, options};
 use crate::kernel::planes::{ONE_HOT, first_code, for_kept, number};
 use crate::kernel::probes::FarProbes;
-use crate::kernel::{BitPlanes, CANDIDATES, LANES, Lanes, MAX_CLEARED_CODES, NONE};
+use crate::kernel::{BitPlanes, LANES, Lanes, MAX_CLEARED_CODES, NONE};
 use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ pub(in crate::kernel) fn check(far: FarProbes<'_>, lanes: &mut Lanes) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn check_kept<const N: usize>(far: FarProbes<'_>, lanes: &mut Lanes) {
     let none = _mm512_set1_epi8(NONE.cast_signed());
-    let candidates: [__m512i; N] = load(lanes);
+    let candidates: [__m512i; N] = load(&lanes.code);
     let unhit = if masks_pay() { unhit::<N, true>(far, &candidates) } else { unhit::<N, false>(far, &candidates) };
     let mut kept = [none; N];
     let mut count = _mm512_setzero_si512();
@@ -39,9 +39,8 @@ fn check_kept<const N: usize>(far: FarProbes<'_>, lanes: &mut Lanes) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(in crate::kernel) fn clear_hits(far: FarProbes<'_>, open: &mut BitPlanes) {
-    let mut least =
-        Lanes { code: [[NONE; LANES]; CANDIDATES], kept: MAX_CLEARED_CODES, held: 0, considered_below: [NONE; LANES] };
-    for_planes!(least_set_codes(open.rows(), 0, &mut least.code[..MAX_CLEARED_CODES]));
+    let mut least = [[NONE; LANES]; MAX_CLEARED_CODES];
+    for_planes!(least_set_codes(open.rows(), 0, &mut least[..]));
     let least: [__m512i; MAX_CLEARED_CODES] = load(&least);
     let unhit = if masks_pay() {
         unhit::<MAX_CLEARED_CODES, true>(far, &least)
@@ -144,16 +143,15 @@ mod tests {
             let at = 600 + random.below(300) as usize;
             let probes: Probes =
                 (0..random.below(60)).map(|_| Probe::new(64 + random.below(500) as usize, byte(random))).collect();
-            let mut lanes =
-                Lanes { code: [[NONE; LANES]; CANDIDATES], kept: N, held: N, considered_below: [NONE; LANES] };
-            lanes.code.as_flattened_mut().iter_mut().for_each(|code| *code = byte(random));
+            let mut rows = [[0; LANES]; N];
+            rows.as_flattened_mut().iter_mut().for_each(|code| *code = byte(random));
             let far = FarProbes::new(&window, at, &probes);
             // SAFETY: the caller has checked `is_available`.
             let found = unsafe {
-                let candidates: [__m512i; N] = load(&lanes);
+                let candidates: [__m512i; N] = load(&rows);
                 [unhit::<N, true>(far, &candidates), unhit::<N, false>(far, &candidates)]
             };
-            for (k, row) in lanes.code[..N].iter().enumerate() {
+            for (k, row) in rows.iter().enumerate() {
                 for (lane, &code) in row.iter().enumerate() {
                     let hit = probes.list().iter().any(|p| window[at + lane - p.offset] ^ p.code() == code);
                     assert_eq!(found.map(|unhit| unhit[k] >> lane & 1 == 0), [hit; 2], "{N} candidates, {k}, {lane}");

@@ -15,7 +15,7 @@ mod recurrence;
 mod wide;
 
 use super::probes::FarProbes;
-use super::{LANES, Lanes, Probe};
+use super::{LANES, Probe};
 pub(super) use check::{check, clear_hits};
 pub(super) use find::{find, find_each};
 pub(super) use least::least_codes;
@@ -55,7 +55,7 @@ unsafe fn options(far: FarProbes<'_>, probe: &Probe) -> __m512i {
 /// The first `N` candidates of each lane.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn load<const N: usize>(lanes: &Lanes) -> [__m512i; N] {
+fn load<const N: usize>(rows: &[[u8; LANES]]) -> [__m512i; N] {
     // SAFETY: a row has 64 bytes.
-    std::array::from_fn(|k| unsafe { _mm512_loadu_si512(lanes.code[k].as_ptr().cast()) })
+    std::array::from_fn(|k| unsafe { _mm512_loadu_si512(rows[k].as_ptr().cast()) })
 }

@@ -93,7 +93,7 @@ impl CandidateBench {
         let known = self.stream.windows.codes().clone();
         self.stream.truncate(start);
         let plan = Arc::clone(&self.stream.plan);
-        if !plan.has_far() {
+        if !plan.shares_far() {
             return Ok(None);
         }
         let pipeline = Pipeline::new(&self.codes, &self.values, kernel, end);

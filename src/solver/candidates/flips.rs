@@ -28,8 +28,8 @@ impl CandidateStream {
     }
 
     /// Whether other threads may evaluate the far lookups of the plan.
-    pub(in crate::solver) fn has_far(&self) -> bool {
-        self.plan.has_far()
+    pub(in crate::solver) fn shares_far(&self) -> bool {
+        self.plan.shares_far()
     }
 
     pub(in crate::solver) fn first_code(&self) -> u64 {

@@ -39,7 +39,7 @@ impl CandidateStream {
     /// are ready, they are taken as well, and begin to move to the cache of this thread, as does the state of the slot
     /// that the next call tries.
     fn take_far(&mut self, n: u64, pipeline: &Pipeline<'_>) -> Option<SharedLanes> {
-        if !self.plan.has_far() {
+        if !self.plan.shares_far() {
             return None;
         }
         let taken = self.ahead.take().filter(|&(first, _)| first == n).map(|(_, lanes)| lanes);

@@ -35,7 +35,7 @@ fn loss_ps(beyond: u64) -> u64 {
 impl CandidateStream {
     /// Whether an order of the lookups is due.
     pub(in crate::solver) fn is_learning_due(&self) -> bool {
-        !self.plan.is_recurrence() && self.tuning.is_learning_due(self.end(), cost::LEARN_LOOKUPS_FROM_N)
+        !self.plan.is_recurrence() && self.clocks.is_learning_due(self.end(), cost::LEARN_LOOKUPS_FROM_N)
     }
 
     /// Learns the order of the lookups, when due. All threads of the pool take part: the pool must have no task that
@@ -48,7 +48,7 @@ impl CandidateStream {
 
     /// Reconsiders the number of codes when due. The window must hold codes.
     pub(super) fn reconsider_when_due(&mut self) {
-        if self.tuning.is_reconsidering_due(self.end()) {
+        if self.clocks.is_reconsidering_due(self.end()) {
             self.reconsider();
         }
     }
@@ -57,18 +57,18 @@ impl CandidateStream {
     /// or when the last choice is old.
     fn reconsider(&mut self) {
         self.choose_codes();
-        let is_due = self.unresolved > cost::MAX_UNRESOLVED_LANES || self.tuning.is_rebalancing_due(self.end());
-        if is_due && self.tuning.has_learnt() && !self.plan.is_recurrence() {
+        let is_due = self.unresolved > cost::MAX_UNRESOLVED_LANES || self.clocks.is_rebalancing_due(self.end());
+        if is_due && self.clocks.has_learnt() && !self.plan.is_recurrence() {
             self.rebalance();
         }
     }
 
     /// Chooses the number of codes to consider from the last values.
     fn choose_codes(&mut self) {
-        self.tuning.reconsidered(self.end());
+        self.clocks.reconsidered(self.end());
         let last_codes = self.windows.codes().items().iter().rev().take(CONSIDERED_VALUES);
         let answers: Vec<usize> = last_codes.map(|&code| usize::from(code)).collect();
-        let weight = if self.shares_far() { BEYOND_WEIGHT } else { 1 };
+        let weight = if self.may_share_far() { BEYOND_WEIGHT } else { 1 };
         let weighted_ps = |beyond| weight * loss_ps(beyond);
         let codes = lookup_order::codes_to_consider(&answers, cost::CANDIDATE_CODE_PS, weighted_ps);
         if codes != self.budget.codes {
@@ -79,7 +79,7 @@ impl CandidateStream {
 
     /// One picosecond that only the producer can spend counts as this many that all threads share.
     fn serial_weight(&self) -> u64 {
-        if !self.shares_far() {
+        if !self.may_share_far() {
             return 1;
         }
         (self.threads.count() as u64 / THREADS_PER_WEIGHT).clamp(1, MOST_WEIGHT)
@@ -96,7 +96,7 @@ impl CandidateStream {
         for &least_far in least_far_choices(self.threads).iter().rev() {
             self.least_far = least_far;
             self.choose_codes();
-            if !self.shares_far() || self.should_share(&self.model(&self.left_open())) {
+            if !self.may_share_far() || self.should_share(&self.model(&self.left_open())) {
                 break;
             }
         }
@@ -110,13 +110,13 @@ impl CandidateStream {
         let end = self.end();
         let sample = lookup_order::sample(end);
         let answers: Vec<usize> = sample.iter().map(|&n| self.answer(n)).collect();
-        let least = if self.shares_far() { self.least_far as u64 } else { 0 };
+        let least = if self.may_share_far() { self.least_far as u64 } else { 0 };
         let (mut order, mut rest): (Vec<Lookup>, Vec<Lookup>) =
             self.lookups.list().iter().copied().partition(|lookup| lookup.offset >= least);
         lookup_order::learn(&mut order, MOST_CHOSEN, &answers, |lookup, i| self.option(lookup, sample[i]));
         order.append(&mut rest);
         self.lookups.reorder(order);
-        self.tuning.learnt(end);
+        self.clocks.learnt(end);
     }
 
     /// Chooses the budget from the codes that the lookups leave open at the last values. Where the threads should
@@ -125,10 +125,10 @@ impl CandidateStream {
         let left = self.left_open();
         let model = self.model(&left);
         self.budget = model.cheapest_budget();
-        let should_not_share = self.shares_far() && !self.should_share(&model);
-        self.tuning.rebalanced(self.end());
+        let should_not_share = self.may_share_far() && !self.should_share(&model);
+        self.clocks.rebalanced(self.end());
         if should_not_share {
-            self.tuning.forget_order();
+            self.clocks.forget_order();
         }
         self.unresolved = 0;
         self.discard_plan();

@@ -58,6 +58,7 @@ mod windows;
 
 use super::SequenceStats;
 use super::checksums::Checked;
+use super::clocks::LearningClocks;
 use super::codes::Codes;
 use super::cost;
 use super::lookup_order;
@@ -66,7 +67,6 @@ use super::lookups::plan::{Budget, LEAST_FAR, LookupPlan, PLANNED, Planner, RECU
 use super::lookups::{Lookup, LookupList, RarePositions};
 use super::parallelism::Threads;
 use super::pipeline::Pipeline;
-use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::kernel::{self, BitPlanes, Kernel, LANES};
@@ -87,7 +87,7 @@ pub(super) struct CandidateStream {
     lookups: LookupList,
     budget: Budget,
     plan: Checked<Arc<LookupPlan>>,
-    tuning: Tuning,
+    clocks: LearningClocks,
     /// Number of unresolved lanes since the last choice of the budget.
     unresolved: u64,
     recurrence_range: RecurrenceRange,
@@ -152,7 +152,7 @@ impl CandidateStream {
                 keep_late: kernel::CANDIDATES,
             },
             plan: Checked::new(Arc::new(LookupPlan::none())),
-            tuning: Tuning::default(),
+            clocks: LearningClocks::default(),
             unresolved: 0,
             recurrence_range: RecurrenceRange::default(),
             windows: ValueWindows::new(space, past.len()),
@@ -183,7 +183,7 @@ impl CandidateStream {
 
     /// Number of last codes to keep: every lookup can then be read at the end, and at each of the last
     /// [`lookup_order::SPAN`] positions, from which samples are drawn.
-    pub(super) fn reach(&self) -> u64 {
+    pub(super) fn codes_to_keep(&self) -> u64 {
         self.lookback().codes
     }
 
@@ -249,7 +249,7 @@ impl CandidateStream {
     /// Takes the stream back to `end` and keeps everything before it.
     pub(super) fn truncate(&mut self, end: u64) {
         self.windows.truncate(end);
-        self.tuning.truncate(end);
+        self.clocks.truncate(end);
     }
 
     /// Forgets the values that positions after `past`, the proved values, do not read, and the codes before `horizon`,
@@ -263,8 +263,8 @@ impl CandidateStream {
         self.windows.forget_codes(horizon, codes, |n| self.rare_positions.contains(n))
     }
 
-    /// Whether other threads may evaluate the far lookups. [`LookupPlan::has_far`] tells whether they do.
-    fn shares_far(&self) -> bool {
+    /// Whether other threads may evaluate the far lookups. [`LookupPlan::shares_far`] tells whether they do.
+    fn may_share_far(&self) -> bool {
         self.least_far > LANES
     }
 
@@ -275,7 +275,7 @@ impl CandidateStream {
         if choices != before {
             // The order and the budget were learnt for other far lookups.
             self.least_far = choices[choices.len() - 1];
-            self.tuning = Tuning::default();
+            self.clocks = LearningClocks::default();
             self.discard_plan();
         }
     }
@@ -322,7 +322,7 @@ impl CandidateStream {
                 let lanes_end = to.min((from + 1).next_multiple_of(LANES as u64));
                 stop = self.lanes(index(lanes_end - from), pipeline);
             }
-            let is_open = if self.plan.has_far() {
+            let is_open = if self.plan.shares_far() {
                 pipeline.publish(self.windows.values(pipeline.known(), self.windows.end()), &mut self.used)
             } else {
                 // The other threads evaluate no lookups, so they need no values yet.
@@ -353,7 +353,7 @@ impl CandidateStream {
     pub(super) fn longest_block(&self, threads: Threads) -> usize {
         /// Maximum number of lookups per block and thread. On the slow paths a lookup takes about a nanosecond.
         const BATCH: usize = 1 << 28;
-        let threads = if self.shares_far() { threads.count() } else { 1 };
+        let threads = if self.may_share_far() { threads.count() } else { 1 };
         1 << (BATCH * threads / self.lookups.list().len().max(1)).max(LANES).ilog2()
     }
 

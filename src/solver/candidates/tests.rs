@@ -74,7 +74,7 @@ fn threads_share_far_lookups_only_where_these_leave_few_candidates() {
             let codes = Codes::new(stream.space, stream.end());
             let (found, _) =
                 stream.block(30_000, &Pipeline::new(&codes, &BlockValues::default(), stream.kernel, 100_000));
-            assert_eq!(stream.plan.has_far(), learnt > LANES, "{game}, {threads:?}");
+            assert_eq!(stream.plan.shares_far(), learnt > LANES, "{game}, {threads:?}");
             assert!(found == past[70_000..], "{game}, {threads:?}");
         }
     }
@@ -91,7 +91,7 @@ fn a_stream_learns_again_when_it_should_no_longer_share() {
     assert!(!stream.is_learning_due());
     stream.least_far = 512;
     stream.unresolved = cost::MAX_UNRESOLVED_LANES + 1;
-    stream.tuning.reconsidered(0);
+    stream.clocks.reconsidered(0);
     stream.reconsider_when_due();
     assert!(stream.is_learning_due());
     stream.learn_when_due();
@@ -118,7 +118,7 @@ fn a_lane_without_a_candidate_gets_the_least_code_of_all_lookups() {
                 let start = index(stream.end() + random.below(1000)).next_multiple_of(LANES);
                 past[index(stream.end())..start].iter().for_each(|&value| stream.windows.push(value));
                 let plan = Arc::new(stream.make_plan(start as u64, (start + LANES) as u64));
-                if !plan.has_far() {
+                if !plan.shares_far() {
                     continue;
                 }
                 stream.plan.replace(Arc::clone(&plan));

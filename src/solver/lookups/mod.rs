@@ -12,7 +12,7 @@
 //! [`plan`] sorts the lookups of a range of positions into jobs of the kernel. [`far_lanes`] is what the far ones
 //! leave.
 //!
-//! Invariant: [`RarePositions`] and [`LookupList`] change only by appending, or (the list) by a new order.
+//! Invariant: [`RarePositions`] changes only by appending. A [`LookupList`] also changes its order.
 
 pub(super) mod far_lanes;
 pub(super) mod plan;

@@ -171,7 +171,7 @@ impl LookupPlan {
     }
 
     /// Whether other threads can evaluate the far lookups.
-    pub(in crate::solver) fn has_far(&self) -> bool {
+    pub(in crate::solver) fn shares_far(&self) -> bool {
         self.least_far > LANES && self.is_regular() && !self.is_recurrence()
     }
 

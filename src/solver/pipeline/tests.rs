@@ -4,7 +4,7 @@ use crate::kernel::Probe;
 use crate::solver::candidates::{CandidateStream, Stop};
 use crate::solver::lookups::far_lanes::{FarLanes, unhit_codes};
 use crate::solver::lookups::plan::{LEAST_FAR, LEAST_MIDDLE, RECENT};
-use crate::solver::parallelism::{Parallelism, Threads};
+use crate::solver::parallelism::Threads;
 use crate::solver::{Method, SequenceStats, SparseSpace, values};
 use crate::support::Random;
 use crate::theory::rule::Rule;
@@ -42,7 +42,7 @@ fn codes_of(space: SparseSpace, values: &[u16]) -> Codes {
 }
 
 fn four_threads() -> Threads {
-    rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap().install(|| Parallelism::of_pool().in_pool())
+    rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap().install(Threads::of_pool)
 }
 
 /// Number of lanes that can be revised when all values before some lanes are known: those between them and the first
@@ -79,7 +79,7 @@ fn lanes_of_other_threads_equal_those_of_the_producer() {
         let (found, stop) = stream.block(PUBLISHED, &pipeline);
         assert!(found == all[begin..][..PUBLISHED] && stop == Stop::Done, "{kernel}");
         let plan = Arc::clone(lock(&pipeline.plan).as_ref().unwrap());
-        assert!(plan.has_far());
+        assert!(plan.shares_far());
         let mut follower = Follower::default();
         assert_eq!(follow(&pipeline, &mut follower), [REVISED, LEAD]);
         // Here the true values stand for those that the producer knows by then.

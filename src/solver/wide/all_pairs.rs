@@ -70,7 +70,7 @@ impl SplitGroup {
     }
 
     /// How much more the split with the largest removal removes.
-    fn most(&self) -> usize {
+    fn largest_shift(&self) -> usize {
         self.shifts.last().copied().unwrap_or(0)
     }
 
@@ -82,7 +82,7 @@ impl SplitGroup {
     /// The numbers of the sums of a lane, one per split. Sum 0 is that of lane 0 in the split with the largest removal,
     /// and the next sum is larger by 1.
     fn sums(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
-        self.shifts.iter().map(move |shift| lane + self.most() - shift)
+        self.shifts.iter().map(move |shift| lane + self.largest_shift() - shift)
     }
 }
 
@@ -105,7 +105,7 @@ struct OpenPages<'a> {
 
 impl<'a> OpenPages<'a> {
     fn new(group: &'a SplitGroup, lanes: &'a mut [(usize, Page)]) -> OpenPages<'a> {
-        let sums = vec![[0; PAGE_WORDS]; WIDE_LANES + group.most()];
+        let sums = vec![[0; PAGE_WORDS]; WIDE_LANES + group.largest_shift()];
         let mut pages = OpenPages { group, lanes, sums };
         pages.open_sums();
         pages
@@ -285,7 +285,7 @@ impl Tiles {
         let SplitGroup { least, .. } = pages.group;
         // The position at which the split with the least removal has the sum number 0. If there is none, no pair exists
         // for every sum.
-        let first = run.first.saturating_sub(pages.group.most() as u64);
+        let first = run.first.saturating_sub(pages.group.largest_shift() as u64);
         Tiles {
             parts: run.far() as u64..least.largest_small_part(first) + 1,
             rest: first.saturating_sub(least.remove),

@@ -20,13 +20,13 @@ pub(super) struct FarLane {
     pub(super) candidates: Vec<u16>,
     /// Rare values below the first candidate, ascending, that no searched pair gives. Where all far pairs were
     /// compared: the open rare values below the first open common value that is not among the candidates.
-    pub(super) open: Vec<u16>,
+    pub(super) searched_rare: Vec<u16>,
     /// Rare values between the first candidate and the last one that the lane ever had, ascending, which no marked pair
     /// gives. No search has tried them.
-    pub(super) later: Vec<u16>,
+    pub(super) unsearched_rare: Vec<u16>,
     /// Values after the last candidate that the lane ever had, which no marked pair gives; middle options stay among
     /// them. None where all far pairs were compared.
-    pub(super) further: FurtherValues,
+    pub(super) values_after: FurtherValues,
     /// What the search for pairs met.
     pub(super) searched: Searched,
 }
@@ -34,8 +34,8 @@ pub(super) struct FarLane {
 impl FarLane {
     /// Forgets everything but the memory of the lists: fresh memory would cost more time than the work.
     fn clear(&mut self) {
-        [&mut self.candidates, &mut self.open, &mut self.later].into_iter().for_each(Vec::clear);
-        (self.further, self.searched) = Default::default();
+        [&mut self.candidates, &mut self.searched_rare, &mut self.unsearched_rare].into_iter().for_each(Vec::clear);
+        (self.values_after, self.searched) = Default::default();
     }
 }
 
@@ -44,8 +44,8 @@ impl FarLane {
 pub(super) struct FarRun {
     /// One for each position.
     pub(super) lanes: Vec<FarLane>,
-    /// Middle options both of whose parts are before this position are removed from `candidates`, `open` and `later`;
-    /// `further` still contains them.
+    /// Middle options both of whose parts are before this position are removed from `candidates`, `searched_rare` and
+    /// `unsearched_rare`; `values_after` still contains them.
     pub(super) known: u64,
 }
 
@@ -149,9 +149,9 @@ impl OpenValues<'_> {
     fn around(&self, lane: &mut FarLane) {
         let (least, last) = (lane.candidates.first().copied().unwrap_or(0), lane.candidates.last().copied());
         let mut rare = self.rare().take_while(|&t| Some(t) < last).peekable();
-        lane.open.extend(std::iter::from_fn(|| rare.next_if(|&t| t < least)));
-        lane.later.extend(rare);
-        lane.further = FurtherValues::of(self.open, last);
+        lane.searched_rare.extend(std::iter::from_fn(|| rare.next_if(|&t| t < least)));
+        lane.unsearched_rare.extend(rare);
+        lane.values_after = FurtherValues::of(self.open, last);
     }
 
     /// Enters the open values in the lane, where all far pairs were compared.
@@ -159,7 +159,7 @@ impl OpenValues<'_> {
         let mut common = self.common();
         lane.candidates.extend(common.by_ref().take(MOST_OPEN));
         let next = common.next().unwrap_or(u16::MAX);
-        lane.open.extend(self.rare().take_while(|&t| t < next));
+        lane.searched_rare.extend(self.rare().take_while(|&t| t < next));
     }
 
     /// The rare values, ascending.
@@ -218,7 +218,7 @@ impl Reader<'_> {
         self.least_candidates(kernel, run, &open, lanes);
         for (n, (open, lane)) in run.positions().zip(open.iter().zip(lanes)) {
             open.around(lane);
-            lane.searched = self.search_far(kernel, n, run, &mut lane.open);
+            lane.searched = self.search_far(kernel, n, run, &mut lane.searched_rare);
         }
     }
 

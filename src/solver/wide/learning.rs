@@ -41,11 +41,8 @@ const MOST_SPREAD_PARTS: u64 = 1 << 14;
 /// Maximum number of positions in a sample.
 const SAMPLE: u64 = 128;
 
-/// Number of last values over which a sample is spread.
-const SPAN: u64 = 1 << 16;
-
-// The parts that may be marked read values of the head, and values that a resumed solver holds.
-const _: () = assert!(DEPTH <= HEAD_PARTS && SPAN <= lookup_order::SPAN);
+// The parts that may be marked read values of the head.
+const _: () = assert!(DEPTH <= HEAD_PARTS);
 
 /// Weight of a value that no chosen part hits yet.
 const FULL_WEIGHT: u8 = u8::MAX;
@@ -226,7 +223,7 @@ impl WideSolver {
 
     /// Bound, exclusive, of the smaller parts that all splits have at the positions of a sample and at all later ones.
     fn deepest_mark(&self) -> u64 {
-        let n = self.end() - SPAN.min(self.end() / 4);
+        let n = self.end() - lookup_order::SPAN.min(self.end() / 4);
         self.rule.splits().map(|split| split.largest_small_part(n)).min().unwrap_or(0)
     }
 
@@ -242,7 +239,7 @@ impl WideSolver {
     /// pairs are compared, any parts.
     fn learn(&self) -> Vec<WidePart> {
         let end = self.end();
-        let span = SPAN.min(end / 4);
+        let span = lookup_order::SPAN.min(end / 4);
         if span == 0 {
             return Vec::new();
         }

@@ -48,8 +48,8 @@ impl PartList {
     /// position of the run ([`PartList::too_near`]).
     fn far(&self, split: &Split, run: Run<'_>) -> [Range<usize>; 2] {
         let far = self.parts.partition_point(|part| part.offset < run.far());
-        // Of the other lookups, those whose rare part is before `run.known` have another part below `run.far()`: the
-        // far step enters all pairs with such a smaller part. The rest are middle or near options.
+        // Take a lookup outside this range. If its rare part is before `run.known`, its other part is smaller than
+        // `run.far()`, and the far step enters all pairs with so small a part. Otherwise it is a middle or near option.
         let last = run.first.min(run.known + split.remove);
         let exist = self.parts.partition_point(|part| (part.offset as u64) < last);
         let too_near = self.too_near(split, run.positions());

@@ -34,7 +34,7 @@ impl Reader<'_> {
     /// values and fewer candidates than [`WANTED`]. Searches pairs for the rare values below the least candidate.
     pub(super) fn revise(&self, kernel: Kernel, run: Run<'_>, far: &mut FarRun) {
         self.remove_middle(kernel, run, far);
-        let lacks = |lane: &FarLane, needed: usize| lane.candidates.len() < needed && !lane.further.is_empty();
+        let lacks = |lane: &FarLane, needed: usize| lane.candidates.len() < needed && !lane.values_after.is_empty();
         let FarRun { lanes, known } = far;
         if lanes.iter().any(|lane| lacks(lane, 1)) {
             let lacking: Vec<usize> = (0..lanes.len()).filter(|&lane| lacks(&lanes[lane], WANTED)).collect();
@@ -57,7 +57,7 @@ impl Reader<'_> {
     ) {
         let mut open = Vec::new();
         for (n, lane) in lanes {
-            let lists = [&mut lane.candidates, &mut lane.open, &mut lane.later];
+            let lists = [&mut lane.candidates, &mut lane.searched_rare, &mut lane.unsearched_rare];
             open.clear();
             lists.iter().for_each(|values| open.extend_from_slice(values));
             let count = open.len();
@@ -76,32 +76,34 @@ impl Reader<'_> {
     /// options may be among them.
     pub(super) fn find_more_candidates(&self, kernel: Kernel, run: Run<'_>, lacking: &[usize], lanes: &mut [FarLane]) {
         let mut further = vec![FurtherValues::default(); WIDE_LANES];
-        lacking.iter().for_each(|&lane| further[lane] = lanes[lane].further.clone());
+        lacking.iter().for_each(|&lane| further[lane] = lanes[lane].values_after.clone());
         let is_rare = |lane: usize, value: &u16| self.solver.is_rare(*value, run.first + lane as u64);
         let common = |lane: usize| further[lane].values().filter(move |value| !is_rare(lane, value));
         let stages = self.stages(run);
         let search = Search::new(WANTED, stages.len(), (0..WIDE_LANES).map(common).collect());
         let search = search.run(|stage, rows| hits(kernel, &stages[stage], rows));
         for &lane in lacking {
-            let FarLane { candidates, later, further: after, .. } = &mut lanes[lane];
+            let FarLane { candidates, unsearched_rare, values_after, .. } = &mut lanes[lane];
             let more = || search.passed(lane).take(WANTED);
             candidates.extend(more());
             if let Some(last) = more().last() {
                 let is_before = |value: &u16| *value < last;
-                later.extend(further[lane].values().take_while(is_before).filter(|value| is_rare(lane, value)));
-                *after = further[lane].after(last);
+                unsearched_rare
+                    .extend(further[lane].values().take_while(is_before).filter(|value| is_rare(lane, value)));
+                *values_after = further[lane].after(last);
             }
         }
     }
 
     /// Searches pairs for the rare values below the least candidate that no search has tried.
     fn search_later(&self, kernel: Kernel, n: u64, run: Run<'_>, lane: &mut FarLane) {
-        let FarLane { candidates, open, later, searched, .. } = lane;
+        let FarLane { candidates, searched_rare, unsearched_rare, searched, .. } = lane;
         let Some(&least) = candidates.first() else { return };
-        let mut below: Vec<u16> = later.drain(..later.partition_point(|&value| value < least)).collect();
+        let count = unsearched_rare.partition_point(|&value| value < least);
+        let mut below: Vec<u16> = unsearched_rare.drain(..count).collect();
         if !below.is_empty() {
             searched.add(self.search_far(kernel, n, run, &mut below));
-            open.append(&mut below);
+            searched_rare.append(&mut below);
         }
     }
 }

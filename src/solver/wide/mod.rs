@@ -280,8 +280,7 @@ impl WideSolver {
 
     /// Whether the solver computes the values of this rule, in this space or without one.
     pub(super) fn is_of(&self, rule: &Rule, space: SparseSpace) -> bool {
-        let is_same = self.space == space || self.space == SparseSpace::NONE;
-        is_same && &self.rule == rule && rule.splits().eq(self.lookups.iter().map(|lookups| lookups.split))
+        self.space == space && &self.rule == rule && rule.splits().eq(self.lookups.iter().map(|lookups| lookups.split))
     }
 
     /// Drops the values before `n`, which positions from the end on do not need.

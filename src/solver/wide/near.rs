@@ -93,31 +93,31 @@ impl<'a> NearStep<'a> {
         let mut near = std::mem::take(&mut self.near);
         near.clear();
         self.near_options(run, too_near, &mut near);
-        let value = self.value_beside(&near, lane, run);
+        let value = self.value_from_candidates(&near, lane, run);
         self.near = near;
         value
     }
 
     /// [`NearStep::value`] where the near options are given.
-    fn value_beside(&mut self, near: &[u16], lane: &FarLane, run: Run<'_>) -> Result<u16> {
+    fn value_from_candidates(&mut self, near: &[u16], lane: &FarLane, run: Run<'_>) -> Result<u16> {
         let solver = self.reader.solver;
         self.note(&lane.searched);
         let candidate = lane.candidates.iter().copied().find(|value| !near.contains(value));
         // Each common value up to the last candidate that the lane ever had is a candidate or an option. So if every
         // candidate is a near option, G(n) is the least open rare value below that candidate, provided that all pairs
-        // were compared, that is, memory holds all values. Without such a value, `plain_value` decides.
+        // were compared, that is, memory holds all values. Without such a value, `value_from_further_values` decides.
         let below = candidate.unwrap_or(u16::MAX);
         let open = |rare: &[u16]| -> Vec<u16> {
             rare.iter().copied().take_while(|&t| t < below).filter(|t| !near.contains(t)).collect()
         };
-        let (mut open, mut later) = (open(&lane.open), open(&lane.later));
+        let (mut open, mut later) = (open(&lane.searched_rare), open(&lane.unsearched_rare));
         if !later.is_empty() {
             let searched = self.reader.search_far(solver.kernel, self.n(), run, &mut later);
             self.note(&searched);
             open.append(&mut later);
         }
         if candidate.is_none() && (open.is_empty() || !solver.holds_all()) {
-            return self.plain_value(lane, run, near);
+            return self.value_from_further_values(lane, run, near);
         }
         self.decide(run, candidate, &open)
     }
@@ -198,18 +198,18 @@ impl<'a> NearStep<'a> {
 
     /// The value of the next position, which is in `run`, where `lane` has no candidates or each of them is a near
     /// option. The next candidate is the least of the first further values that is no option.
-    pub(super) fn plain_value(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
+    pub(super) fn value_from_further_values(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
         /// Maximum number of further values that are compared.
         const COMPARED: usize = 16;
         let (n, solver) = (self.n(), self.reader.solver);
         self.found.without_candidate += 1;
         let is_common = |v: &u16| !solver.is_rare(*v, n);
-        let mut common: Vec<u16> = lane.further.values().filter(is_common).take(COMPARED).collect();
+        let mut common: Vec<u16> = lane.values_after.values().filter(is_common).take(COMPARED).collect();
         self.remove_other_options(run, near, &mut common);
-        let Some(candidate) = common.into_iter().min() else { return self.value_of_all_options(lane, run, near) };
+        let Some(candidate) = common.into_iter().min() else { return self.value_from_all_options(lane, run, near) };
         self.check_further(run, candidate)?;
         // All rare values before the further ones that are not in the lists are options.
-        let rare = lane.open.iter().chain(&lane.later).copied().chain(lane.further.values());
+        let rare = lane.searched_rare.iter().chain(&lane.unsearched_rare).copied().chain(lane.values_after.values());
         let mut rare: Vec<u16> = rare.take_while(|v| *v < candidate).filter(|v| !is_common(v)).collect();
         self.remove_other_options(run, near, &mut rare);
         rare.sort_unstable();
@@ -261,7 +261,7 @@ impl<'a> NearStep<'a> {
 
     /// The value of the next position, which is in `run`, where neither a candidate of `lane` nor one of the first
     /// further values is left, or where all pairs are compared: all options with a rare part enter a set.
-    pub(super) fn value_of_all_options(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
+    pub(super) fn value_from_all_options(&mut self, lane: &FarLane, run: Run<'_>, near: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
         let mut seen = vec![false; solver.classes.bound()];
         for SplitLookups { split, all, .. } in self.reader.lookups() {
@@ -280,8 +280,9 @@ impl<'a> NearStep<'a> {
         let is_open = |v: &u16| !seen.get(usize::from(*v)).is_some_and(|&seen| seen);
         let is_common = |v: &u16| !solver.is_rare(*v, n);
         // All common values before the further ones are options, and so are all rare ones that are not in the lists.
-        let listed = lane.open.iter().chain(&lane.later).copied().filter(|_| !solver.marks.all_pairs);
-        let values = || lane.further.values().chain(lane.further.rest());
+        let listed =
+            lane.searched_rare.iter().chain(&lane.unsearched_rare).copied().filter(|_| !solver.marks.all_pairs);
+        let values = || lane.values_after.values().chain(lane.values_after.rest());
         let candidate = values().find(|v| is_common(v) && is_open(v));
         let is_below = |v: &u16| candidate.is_none_or(|candidate| *v < candidate);
         let rare = listed.chain(values()).take_while(is_below);

@@ -13,7 +13,7 @@ use crate::solver::audit;
 use crate::solver::block::BlockLimits;
 use crate::solver::ends::Ends;
 use crate::solver::parallelism::Threads;
-use crate::solver::{self, Engine, Method, Parallelism, SequenceStats, Solver, SparseSpace, Work};
+use crate::solver::{self, Engine, Method, SequenceStats, Solver, SparseSpace, Work};
 use crate::support::Random;
 use crate::theory::definition;
 use crate::theory::rule::{Leaves, Move, Rule, Split};
@@ -85,7 +85,7 @@ fn extend_without_space(rule: &Rule, kernel: Kernel, threads: usize, values: &mu
         let mut solver = Solver::new(rule, Method::Sparse(kernel), None, values).unwrap();
         let stats = SequenceStats { max_value: solver.max_value, ..SequenceStats::default() };
         let wide = WideSolver::new(rule, SparseSpace::NONE, kernel, stats, values).unwrap();
-        solver.engine = Engine::Wide(Box::new(wide));
+        (solver.engine, solver.space) = (Engine::Wide(Box::new(wide)), SparseSpace::NONE);
         solver.review.due_at = u64::MAX;
         let mut solver = solver.with_audit(1);
         solver.extend_to(values, to as u64, |_| true).unwrap();
@@ -184,7 +184,7 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
         let mut values = expected[..180_000].to_vec();
         let mut wide = wide_solver(&rule, space, &values);
         assert!(wide.values.start() > 0);
-        let limits = BlockLimits { end: 0, longest: 1 << 12, threads: Parallelism::of_pool().in_pool() };
+        let limits = BlockLimits { end: 0, longest: 1 << 12, threads: Threads::of_pool() };
         while values.len() < expected.len() {
             let mut more = Vec::new();
             let limits = BlockLimits { end: expected.len().min(values.len() + 500) as u64, ..limits };
@@ -237,7 +237,7 @@ fn a_late_rare_position_brings_all_values_into_memory() {
         pool.install(|| {
             while values.len() < expected.len() {
                 let end = expected.len() as u64;
-                let limits = BlockLimits { end, longest: 1 << 13, threads: Parallelism::of_pool().in_pool() };
+                let limits = BlockLimits { end, longest: 1 << 13, threads: Threads::of_pool() };
                 let mut more = Vec::new();
                 wide.step(&values, limits, work, &mut more).unwrap();
                 values.extend(more);
@@ -414,16 +414,20 @@ fn revised_lanes_are_those_of_a_far_step_without_a_lead() {
             for (n, (lane, expected)) in run.positions().zip(far.lanes.iter().zip(&expected.lanes)) {
                 let (least, least_expected) = (lane.candidates.first(), expected.candidates.first());
                 let (Some(&least), Some(&least_expected)) = (least, least_expected) else {
-                    let further = |lane: &FarLane| lane.further.values().chain(lane.further.rest()).collect::<Vec<_>>();
+                    let further =
+                        |lane: &FarLane| lane.values_after.values().chain(lane.values_after.rest()).collect::<Vec<_>>();
                     let is_further = |value: Option<&u16>, lane| value.is_none_or(|v| further(lane).contains(v));
                     assert!(is_further(least, expected) && is_further(least_expected, lane), "{game}, {kernel}, {n}");
                     continue;
                 };
                 assert_eq!(least, least_expected, "{game}, {kernel}, candidate of {n}, lead from {known}");
                 let [open, open_expected] = [lane, expected]
-                    .map(|lane| -> Vec<u16> { lane.open.iter().copied().filter(|&t| t < least).collect() });
+                    .map(|lane| -> Vec<u16> { lane.searched_rare.iter().copied().filter(|&t| t < least).collect() });
                 assert_eq!(open, open_expected, "{game}, {kernel}, open rare values of {n}, lead from {known}");
-                assert!(lane.later.iter().all(|&t| t > least), "{game}, {kernel}, rare values of {n} not searched");
+                assert!(
+                    lane.unsearched_rare.iter().all(|&t| t > least),
+                    "{game}, {kernel}, rare values of {n} not searched"
+                );
                 compared += 1;
             }
         }
@@ -449,7 +453,9 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
             let lacking: Vec<usize> = (0..64).filter(|_| random.below(3) == 0).collect();
             for &lane in &lacking {
                 let lane = &mut far.lanes[lane];
-                [&mut lane.candidates, &mut lane.open, &mut lane.later].into_iter().for_each(Vec::clear);
+                [&mut lane.candidates, &mut lane.searched_rare, &mut lane.unsearched_rare]
+                    .into_iter()
+                    .for_each(Vec::clear);
             }
             let mut more = far.clone();
             reader.find_more_candidates(wide.kernel, run, &lacking, &mut more.lanes);
@@ -463,15 +469,15 @@ fn no_further_value_is_lost_where_candidates_are_replaced() {
                 let n = run.first + lane as u64;
                 let last = after.candidates.last();
                 let (passed, left): (Vec<u16>, Vec<u16>) =
-                    before.further.values().partition(|value| last.is_some_and(|last| value <= last));
-                assert!(after.further.values().eq(left), "{game}, lane {lane}");
+                    before.values_after.values().partition(|value| last.is_some_and(|last| value <= last));
+                assert!(after.values_after.values().eq(left), "{game}, lane {lane}");
                 let mut is_option = [false; 1 << 16];
                 wide.lookups
                     .iter()
                     .for_each(|SplitLookups { split, all, .. }| all_known.enter_options(n, split, all, &mut is_option));
                 let (rare_passed, common): (Vec<u16>, Vec<u16>) =
                     passed.into_iter().partition(|&value| wide.is_rare(value, n));
-                assert_eq!(after.later, rare_passed, "{game}, lane {lane}");
+                assert_eq!(after.unsearched_rare, rare_passed, "{game}, lane {lane}");
                 let unhit: Vec<u16> = common.into_iter().filter(|value| !is_option[usize::from(*value)]).collect();
                 assert!(unhit.iter().all(|value| after.candidates.contains(value)), "{game}, lane {lane}");
                 (candidates, rare) = (candidates + after.candidates.len(), rare + rare_passed.len());
@@ -503,10 +509,10 @@ fn further_values_give_the_value_that_all_options_give() {
             for (n, lane) in run.positions().zip(&far.lanes) {
                 let mut options = Vec::new();
                 near.near_options(run, &too_near, &mut options);
-                let value = near.plain_value(lane, run, &options).unwrap();
-                let expected = near.value_of_all_options(lane, run, &options).unwrap();
+                let value = near.value_from_further_values(lane, run, &options).unwrap();
+                let expected = near.value_from_all_options(lane, run, &options).unwrap();
                 assert_eq!(value, expected, "{game}, {}, {n}, lead {lead}", wide.kernel);
-                further += u64::from(lane.further.values().any(|v| v == value));
+                further += u64::from(lane.values_after.values().any(|v| v == value));
                 rare += u64::from(wide.is_rare(value, n));
                 near.reader.push(&all[n as usize..][..1]);
             }

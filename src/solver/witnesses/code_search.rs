@@ -55,7 +55,7 @@ impl GroupSearch<'_> {
         let mut depth = 0;
         for ends in ENDS.windows(2) {
             for split in &self.stream.splits {
-                let to = ends[1].min(self.stream.reach(n, split) + 1);
+                let to = ends[1].min(self.stream.largest_held_part(n, split) + 1);
                 if targets.is_empty() || to <= ends[0] {
                     continue;
                 }

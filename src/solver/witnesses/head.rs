@@ -1,6 +1,7 @@
 //! The first values of the sequence, which the search position by position covers as smaller parts.
 
 use crate::error::{Error, Result};
+use crate::solver::codes::byte_of;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::sparse_space::SparseSpace;
@@ -27,7 +28,7 @@ impl Head {
         let mut values = vec![0; index(HEAD_PARTS)];
         past.read(0, &mut values[..index(past.len().min(HEAD_PARTS))])?;
         values.reverse();
-        let codes = (0..HEAD_PARTS).rev().zip(&values).map(|(a, &v)| code_of(space, a, v)).collect();
+        let codes = (0..HEAD_PARTS).rev().zip(&values).map(|(a, &v)| byte_of(space, a, v)).collect();
         Ok(Head { space, values, codes })
     }
 
@@ -35,7 +36,7 @@ impl Head {
     pub(in crate::solver) fn push(&mut self, end: u64, values: &[u16]) {
         for (n, &value) in (end..HEAD_PARTS).zip(values) {
             self.values[index(HEAD_PARTS - 1 - n)] = value;
-            self.codes[index(HEAD_PARTS - 1 - n)] = code_of(self.space, n, value);
+            self.codes[index(HEAD_PARTS - 1 - n)] = byte_of(self.space, n, value);
         }
     }
 
@@ -47,7 +48,7 @@ impl Head {
         let mut first = vec![0; index(past.len().min(HEAD_PARTS))];
         past.read(0, &mut first)?;
         let ours = self.values.iter().rev().zip(self.codes.iter().rev());
-        let is_same = |(a, (&value, ours)): (u64, (&u16, _))| ours == (&value, &code_of(self.space, a, value));
+        let is_same = |(a, (&value, ours)): (u64, (&u16, _))| ours == (&value, &byte_of(self.space, a, value));
         match (0..).zip(first.iter().zip(ours)).find(|&part| !is_same(part)) {
             None => Ok(()),
             Some((a, _)) => Err(Error::Flipped { what: "the head of the table", from: a, to: a + 1 }),
@@ -65,7 +66,7 @@ impl Head {
         &self.values[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)]
     }
 
-    /// The codes of the parts `from..to`, descending. Rare parts have the placeholder [`u8::MAX`].
+    /// The codes of the parts `from..to`, descending. Rare parts have [`POISON`](crate::solver::codes::POISON).
     #[inline]
     pub(in crate::solver) fn codes(&self, from: u64, to: u64) -> &[u8] {
         &self.codes[index(HEAD_PARTS - to)..index(HEAD_PARTS - from)]
@@ -81,9 +82,4 @@ impl Head {
             self.codes[i] ^= bit;
         }
     }
-}
-
-/// The code of G(a) = `value`, or the placeholder [`u8::MAX`] where the value is rare or has no code.
-fn code_of(space: SparseSpace, a: u64, value: u16) -> u8 {
-    if value >= space.coded() || space.is_rare(value, a) { u8::MAX } else { space.code(value) }
 }

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::solver::window::Window;
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
+use std::ops::Range;
 
 /// The values before `end`: the last ones from a window, the earlier ones from `past`.
 pub(in crate::solver) struct Joined<'a> {
@@ -15,6 +16,10 @@ pub(in crate::solver) struct Joined<'a> {
 impl Sequence for Joined<'_> {
     fn len(&self) -> u64 {
         self.end
+    }
+
+    fn discarded(&self) -> Range<u64> {
+        self.past.discarded()
     }
 
     fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {

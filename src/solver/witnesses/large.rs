@@ -32,7 +32,7 @@ impl LargeValues {
                 self.list.push((n, value));
             }
         }
-        for dropped in self.list.drain(..many_first(&self.list)) {
+        for dropped in self.list.drain(..droppable(&self.list)) {
             self.sum.remove(dropped);
         }
     }
@@ -70,6 +70,6 @@ impl LargeValues {
 }
 
 /// The number of entries at the start of the list of values above 255 that may be dropped.
-pub(in crate::solver) fn many_first(large: &[(u64, u16)]) -> usize {
+pub(in crate::solver) fn droppable(large: &[(u64, u16)]) -> usize {
     if large.len() > 4 * LARGE { large.len() - 2 * LARGE } else { 0 }
 }

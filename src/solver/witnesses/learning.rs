@@ -2,10 +2,10 @@
 
 use super::Witnesses;
 use crate::kernel::{self, LANES, Probe, Probes};
+use crate::solver::clocks::LearningClocks;
 use crate::solver::codes::{Codes, POISON};
 use crate::solver::cost;
 use crate::solver::lookup_order::{self, Left, LookupRun};
-use crate::solver::tuning::Tuning;
 use crate::theory::nimber::index;
 
 /// The largest smaller part that is marked. No benchmark measures it.
@@ -63,7 +63,7 @@ pub(super) struct Learning {
     pub(super) codes_considered: usize,
     /// The largest smaller part that may be marked; 0 before parts are learnt.
     pub(super) depth: u64,
-    pub(super) clocks: Tuning,
+    pub(super) clocks: LearningClocks,
     /// Number of targets per 1024 values when the budget was chosen.
     targets_at_rebalance: usize,
 }
@@ -72,7 +72,7 @@ impl Learning {
     /// Nothing is learnt yet.
     pub(super) fn new() -> Learning {
         let codes_considered = kernel::MOST_CODES;
-        Learning { codes_considered, depth: 0, clocks: Tuning::default(), targets_at_rebalance: 0 }
+        Learning { codes_considered, depth: 0, clocks: LearningClocks::default(), targets_at_rebalance: 0 }
     }
 }
 

@@ -32,7 +32,7 @@ mod tests;
 mod value_search;
 
 pub(super) use joined::Joined;
-pub(super) use large::many_first;
+pub(super) use large::droppable;
 
 use super::checksums::Checked;
 use super::codes::Codes;

@@ -23,12 +23,12 @@ impl GroupSearch<'_> {
         }
         let mut everything = true;
         for split in &stream.splits {
-            let reach = stream.reach(n, split);
-            everything &= reach == split.largest_small_part(n);
-            if reach == 0 {
+            let largest = stream.largest_held_part(n, split);
+            everything &= largest == split.largest_small_part(n);
+            if largest == 0 {
                 continue;
             }
-            let depth = self.search_small(n, split, reach, &mut targets);
+            let depth = self.search_small(n, split, largest, &mut targets);
             checked.depth = checked.depth.max(depth);
             if targets.is_empty() {
                 return Ok(checked);
@@ -51,8 +51,9 @@ impl GroupSearch<'_> {
         Ok(checked)
     }
 
-    /// Removes the targets that splits with smaller part in 1..=reach give. Returns the largest smaller part compared.
-    fn search_small(&self, n: u64, split: &Split, reach: u64, targets: &mut Vec<u16>) -> u64 {
+    /// Removes the targets that splits with smaller part in 1..=largest give. Returns the largest smaller part
+    /// compared.
+    fn search_small(&self, n: u64, split: &Split, largest: u64, targets: &mut Vec<u16>) -> u64 {
         /// Maximum number of targets that are compared one by one; with more, the options are entered in a set.
         const FEW: usize = 16;
         /// Number of options entered in the set between two tests of the targets.
@@ -60,15 +61,15 @@ impl GroupSearch<'_> {
         let mut depth = 0;
         let mut seen = NimSet::new();
         let mut a = 1;
-        while a <= reach && targets.len() > FEW {
-            let to = (a + SPLITS_BETWEEN_TESTS).min(reach + 1);
+        while a <= largest && targets.len() > FEW {
+            let to = (a + SPLITS_BETWEEN_TESTS).min(largest + 1);
             let (small, large) = self.stream.part_values(n, split, a, to);
             small.iter().zip(large).for_each(|(x, y)| seen.insert(split.constant ^ x ^ y));
             targets.retain(|&t| !seen.contains(t));
             a = to;
             depth = to - 1;
         }
-        let (small, large) = self.stream.part_values(n, split, a, reach + 1);
+        let (small, large) = self.stream.part_values(n, split, a, largest + 1);
         targets.retain(|&t| match self.kernel.find_value(small, large, t ^ split.constant) {
             Some(pairs) => {
                 depth = depth.max(a - 1 + pairs as u64);
@@ -76,7 +77,7 @@ impl GroupSearch<'_> {
             }
             None => true,
         });
-        if targets.is_empty() { depth } else { reach }
+        if targets.is_empty() { depth } else { largest }
     }
 }
 
@@ -128,7 +129,7 @@ impl Witnesses {
 
     /// The largest smaller part for which memory holds the values of both parts.
     #[inline]
-    pub(super) fn reach(&self, n: u64, split: &Split) -> u64 {
+    pub(super) fn largest_held_part(&self, n: u64, split: &Split) -> u64 {
         let held = (n - self.recent.start()).saturating_sub(split.remove);
         split.largest_small_part(n).min(HEAD_PARTS - 1).min(held)
     }

@@ -24,13 +24,13 @@ use super::lookup_order;
 /// The ends of the sequence at which a stream last made each of its choices; 0 before the first time, and for an
 /// order that is due at once.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tuning {
+pub(super) struct LearningClocks {
     learnt_at: u64,
     rebalanced_at: u64,
     reconsidered_at: u64,
 }
 
-impl Tuning {
+impl LearningClocks {
     /// Whether a new order is due when the sequence ends at `n`; never before `least`.
     pub(super) fn is_learning_due(&self, n: u64, least: u64) -> bool {
         n >= lookup_order::next_learning(self.learnt_at).max(least)
@@ -85,24 +85,24 @@ mod tests {
 
     #[test]
     fn choices_fall_due_and_go_back_with_the_stream() {
-        let mut tuning = Tuning::default();
-        assert!(!tuning.is_learning_due(9999, 10_000) && tuning.is_learning_due(10_000, 10_000));
-        assert!(!tuning.has_learnt());
-        tuning.learnt(10_000);
-        tuning.rebalanced(10_000);
-        tuning.reconsidered(10_000);
-        assert!(tuning.has_learnt());
-        assert!(!tuning.is_learning_due(39_999, 0) && tuning.is_learning_due(40_000, 0));
+        let mut clocks = LearningClocks::default();
+        assert!(!clocks.is_learning_due(9999, 10_000) && clocks.is_learning_due(10_000, 10_000));
+        assert!(!clocks.has_learnt());
+        clocks.learnt(10_000);
+        clocks.rebalanced(10_000);
+        clocks.reconsidered(10_000);
+        assert!(clocks.has_learnt());
+        assert!(!clocks.is_learning_due(39_999, 0) && clocks.is_learning_due(40_000, 0));
         let rebalance_at = 10_000 + cost::REBALANCE_INTERVAL_VALUES;
-        assert!(!tuning.is_rebalancing_due(rebalance_at - 1) && tuning.is_rebalancing_due(rebalance_at));
+        assert!(!clocks.is_rebalancing_due(rebalance_at - 1) && clocks.is_rebalancing_due(rebalance_at));
         let reconsider_at = 10_000 + cost::RECONSIDER_INTERVAL_VALUES;
-        assert!(!tuning.is_reconsidering_due(reconsider_at - 1) && tuning.is_reconsidering_due(reconsider_at));
-        tuning.truncate(5000);
-        assert!(tuning.is_learning_due(20_000, 0) && tuning.is_rebalancing_due(rebalance_at - 5000));
-        tuning.forget_order();
-        assert!(!tuning.has_learnt() && tuning.is_learning_due(5000, 5000) && !tuning.is_learning_due(4999, 5000));
-        tuning.learnt(1 << 30);
+        assert!(!clocks.is_reconsidering_due(reconsider_at - 1) && clocks.is_reconsidering_due(reconsider_at));
+        clocks.truncate(5000);
+        assert!(clocks.is_learning_due(20_000, 0) && clocks.is_rebalancing_due(rebalance_at - 5000));
+        clocks.forget_order();
+        assert!(!clocks.has_learnt() && clocks.is_learning_due(5000, 5000) && !clocks.is_learning_due(4999, 5000));
+        clocks.learnt(1 << 30);
         let learn_at = (1 << 30) + cost::LEARN_INTERVAL_VALUES;
-        assert!(!tuning.is_learning_due(learn_at - 1, 0) && tuning.is_learning_due(learn_at, 0));
+        assert!(!clocks.is_learning_due(learn_at - 1, 0) && clocks.is_learning_due(learn_at, 0));
     }
 }
