@@ -30,7 +30,7 @@ impl Files {
 
 impl Storage for Files {
     fn exists(&self) -> Result<bool> {
-        Ok(self.dir.exists())
+        self.dir.try_exists()
     }
 
     fn make(&self) -> Result<()> {

@@ -118,9 +118,7 @@ impl Column {
             }
             reads += 1;
             if reads == READS {
-                let good = npy_header(self.layout.descr, 0, HEADER);
-                let wrong = header.iter().zip(&good).position(|(found, good)| found != good);
-                return Err(self.altered_header(wrong.unwrap_or(0)));
+                return Err(self.altered_header(npy::first_difference(self.layout.descr, &header)));
             }
             std::thread::yield_now();
         }
@@ -233,7 +231,7 @@ impl Column {
     }
 
     /// Copies the existing bytes of `units` to a new quarantine file, durably, and returns the name of that file.
-    /// Returns `None` if there are no such bytes, or if a quarantine file has them already.
+    /// Returns `None` if there are no such bytes, or if the first quarantine file of this name has them already.
     pub(super) fn quarantine(&self, name: &str, units: &Range<u64>) -> Result<Option<String>> {
         let offset = HEADER + units.start * self.layout.unit;
         // `units.end` comes from a record that does not agree with the files, so it may lie beyond their end.
@@ -244,7 +242,7 @@ impl Column {
         let mut bytes = vec![0; index(end - offset)];
         self.file.read_exact_at(&mut bytes, offset).map_err(Error::io("reading", &self.path))?;
         let stem = format!("{name}-{offset}");
-        // A process that was killed here may have copied these bytes already.
+        // A process that was killed here may have copied these bytes already. After a second kill there are two copies.
         let first = format!("{stem}.bin");
         if self.dir.read_at_most(&first, bytes.len() as u64).is_ok_and(|copied| copied == bytes) {
             return Ok(None);

@@ -47,17 +47,29 @@ fn no_holes(dir: &Path, why: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::Storage;
+    use crate::storage::testing::{Fault, Faults, Memory, Plan};
+    use std::sync::Arc;
 
     #[test]
     fn missing_hole_support_is_reported_and_the_check_leaves_no_file() {
-        let dir = tempfile::tempdir().unwrap();
-        check_holes(&Dir::at(dir.path())).unwrap();
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        // No hole can be punched through a file opened for reading.
-        std::fs::write(dir.path().join("file"), [0; 8192]).unwrap();
-        let file = Dir::at(dir.path()).open("file", Mode::Read).unwrap();
-        let refused = punch(&file, &dir.path().join("file"), 4096, 4096).unwrap_err();
-        let Error::NoHoles { why, .. } = no_holes(dir.path(), &refused.to_string()) else { panic!("{refused}") };
-        assert!(why.contains("freeing 4096 bytes at offset 4096"), "{why}");
+        let path = Path::new("run");
+        let disk = Memory::new();
+        check_holes(&Dir::on(Arc::new(disk.clone()), path)).unwrap();
+        assert_eq!(disk.names().unwrap(), Vec::<String>::new());
+        // Each operation fails in turn, among them the punch.
+        let counted = Arc::new(Faults::new(Arc::new(Memory::new()), Plan::None));
+        check_holes(&Dir::on(counted.clone(), path)).unwrap();
+        let mut refused = 0;
+        for at in 1..=counted.operations() {
+            let disk = Memory::new();
+            let plan = Plan::At { at, fault: Fault::Io, lasting: false };
+            let error = check_holes(&Dir::on(Arc::new(Faults::new(Arc::new(disk), plan)), path)).unwrap_err();
+            if let Error::NoHoles { why, .. } = &error {
+                assert!(why.contains("freeing 4096 bytes at offset 4096"), "{why}");
+                refused += 1;
+            }
+        }
+        assert_eq!(refused, 1, "the punch fails once");
     }
 }

@@ -35,13 +35,24 @@ pub(super) fn shape_of(descr: &str, header: &[u8]) -> Option<u64> {
     (npy_header(descr, shape, header.len() as u64) == header).then_some(shape)
 }
 
+/// Returns the offset of the first byte in which a header that [`shape_of`] refuses differs from every header, or
+/// that of the shape, if the shape alone is wrong.
+pub(super) fn first_difference(descr: &str, header: &[u8]) -> usize {
+    first_wrong_byte(descr, header).unwrap_or_else(|| start_of_shape(descr, header.len() as u64))
+}
+
+fn start_of_shape(descr: &str, size: u64) -> usize {
+    let [least, most] = [0, u64::MAX].map(|shape| npy_header(descr, shape, size));
+    least.iter().zip(&most).position(|(a, b)| a != b).unwrap_or(0)
+}
+
 /// Returns the offset of the first byte of a header that no shape explains. A byte in the place of the shape may be any
 /// that a shape can have there, because a power cut can leave a mixture of two shapes.
 pub(super) fn first_wrong_byte(descr: &str, header: &[u8]) -> Option<usize> {
     let size = header.len() as u64;
     let least = npy_header(descr, 0, size);
     let most = npy_header(descr, u64::MAX, size);
-    let from = least.iter().zip(&most).position(|(a, b)| a != b).unwrap_or(0);
+    let from = start_of_shape(descr, size);
     let to = most.iter().rposition(|&byte| byte == b'}').unwrap_or(0);
     let may_be = |i: usize| (from..=to).contains(&i) && b"0123456789,) }".contains(&header[i]);
     (0..header.len()).find(|&i| header[i] != least[i] && !may_be(i))

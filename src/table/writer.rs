@@ -229,8 +229,7 @@ impl Table {
     }
 
     /// Copies units that do not agree with the journal to quarantine files, durably, and returns the names of the new
-    /// files. `sequence` is that of the last record. Units past the end of a file are left out. Bytes that a
-    /// quarantine file has already are not copied again.
+    /// files. `sequence` is that of the last record. Units past the end of a file are left out.
     ///
     /// # Errors
     /// [`Error::Io`].

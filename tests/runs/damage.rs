@@ -91,16 +91,18 @@ fn verified(dir: &Path) -> grundy::Result<verify::Report> {
 }
 
 /// Checks that `grundy run --to 20000` refuses a damaged directory as damage and changes nothing.
-fn refused_untouched(dir: &Path, what: &str) {
+fn refused_untouched(dir: &Path, what: &str) -> String {
     let before = contents(dir);
+    let mut stderr = String::new();
     for to in ["20000", "21000"] {
         let output = run(GAME, dir, &["--to", to]);
-        let stderr = text(&output.stderr);
+        stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{what}: {stderr}");
         assert!(stderr.contains("damage") && !stderr.contains("panicked"), "{what}: {stderr}");
         assert!(contents(dir) == before, "{what}: a refused run changes nothing");
     }
     assert_eq!(grundy(["verify"]).arg(dir).output().unwrap().status.code(), Some(3), "{what}: verify");
+    stderr
 }
 
 /// Checks that with `--rollback` the run ends with the bytes of an undamaged one.
@@ -245,7 +247,11 @@ fn resume_refuses_damage_unless_the_journal_can_prove_the_repair() {
         if at >= 4096 {
             repairs(&dir, &good, name, what);
         } else {
-            refused_untouched(&dir, what);
+            let stderr = refused_untouched(&dir, what);
+            assert!(
+                stderr.contains(&format!("byte {at}:")) || stderr.contains(&format!("byte {at} ")),
+                "{what}: {stderr}"
+            );
             rolls_back(&dir, &good, what);
         }
     }
