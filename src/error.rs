@@ -389,6 +389,21 @@ pub enum Error {
         /// The sizes of the heaps that the option leaves; 0 for a heap that does not exist.
         rest: (u64, u64),
     },
+    /// A proved period that contradicts what is known of the game.
+    #[error(
+        "{game}: period {period} from n = {preperiod} on is proved, but {known}: a computed value is wrong, or the \
+         catalogue is; repeat the search, if possible on another machine"
+    )]
+    ContradictsCatalogue {
+        /// The game.
+        game: String,
+        /// The period.
+        period: u64,
+        /// The preperiod.
+        preperiod: u64,
+        /// What is known, as a clause.
+        known: String,
+    },
     /// A check that needs a sparse space, for a game without a known one.
     #[error("{game}: this check needs a sparse space, and none is known for this game")]
     NoSpace {
@@ -441,6 +456,7 @@ impl Error {
             | Error::OptionsDiffer { .. }
             | Error::OtherDigest { .. }
             | Error::Excluded { .. }
+            | Error::ContradictsCatalogue { .. }
             | Error::Certificate { .. }
             | Error::Flipped { .. } => Kind::Damage,
             Error::Locked { .. } => Kind::Busy,

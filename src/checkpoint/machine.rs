@@ -44,17 +44,22 @@ const ARCHITECTURES: [&str; 13] = [
 
 /// Whether these are the classes of two machines that cannot be the same: of different architectures, or of different
 /// models. A class without a model matches every machine of its architecture; one without an architecture, as a user
-/// may type it, every machine of its model.
+/// may type it, every machine of its model. A model that begins with the words of the other may be the same one: a
+/// hypervisor can hide the last words. Blanks and case do not count.
 pub(crate) fn are_different(one: &str, other: &str) -> bool {
-    let ((one, model), (other, other_model)) = (parts(one), parts(other));
-    let differ = |one: Option<&str>, other: Option<&str>| one.zip(other).is_some_and(|(one, other)| one != other);
-    differ(one, other) || differ(model, other_model)
+    let [one, other] =
+        [one, other].map(|class| class.split_whitespace().map(str::to_ascii_lowercase).collect::<Vec<_>>());
+    let ((one, model), (other, other_model)) = (parts(&one), parts(&other));
+    let is_of_other_model = model.iter().zip(other_model).any(|(one, other)| one != other);
+    is_of_other_model || one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
-/// The architecture and the model of a class, as far as it names them.
-fn parts(class: &str) -> (Option<&str>, Option<&str>) {
-    let (first, rest) = class.split_once(' ').map_or((class, None), |(first, rest)| (first, Some(rest)));
-    if ARCHITECTURES.contains(&first) { (Some(first), rest) } else { (None, Some(class)) }
+/// The architecture, if the words of a class begin with one, and the words of the model.
+fn parts(class: &[String]) -> (Option<&str>, &[String]) {
+    match class.split_first() {
+        Some((first, model)) if ARCHITECTURES.contains(&first.as_str()) => (Some(first), model),
+        _ => (None, class),
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +80,9 @@ mod tests {
     fn machine_without_a_model_may_be_any_of_its_architecture() {
         assert!(!are_different("A", "x86_64 A") && !are_different("x86_64 A", "A") && are_different("B", "x86_64 A"));
         // A model of several words, as a user types it, names no architecture.
+        assert!(!are_different("x86_64 AMD EPYC", "X86_64  amd epyc ") && !are_different(" ", "x86_64 AMD EPYC"));
+        assert!(!are_different("x86_64 AMD EPYC", "x86_64 AMD EPYC 9B45"), "a hypervisor hides the model number");
+        assert!(are_different("x86_64 AMD EPYC 9B45", "x86_64 AMD EPYC 9654"));
         assert!(!are_different("AMD EPYC", "x86_64") && !are_different("AMD EPYC", "x86_64 AMD EPYC"));
         assert!(are_different("AMD EPYC", "x86_64 AMD Ryzen") && are_different("AMD EPYC", "AMD Ryzen"));
         let classes = ["x86_64", "x86_64 A", "x86_64 B", "aarch64"];

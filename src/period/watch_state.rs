@@ -17,6 +17,8 @@ use crate::error::Result;
 use crate::run::{ProofSummary, RunReader, space_of};
 use crate::storage::Dir;
 use crate::table::files::WATCH;
+use crate::theory::definition::Sequence;
+use crate::theory::nimber::index;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -67,7 +69,17 @@ pub(super) fn write(dir: &Path, view: &RunReader, mark: &Mark) -> Result<()> {
     Dir::at(dir).write_whole(WATCH, &line.file(&mark.window))
 }
 
-/// Returns the saved mark; `None` unless an unaltered one was written when the run had exactly its current length.
+/// Whether the retained values before `n1` end with those of `window`.
+fn has_values_of(view: &RunReader, n1: u64, window: &[u16]) -> bool {
+    let (retained, width) = (view.discarded().end, window.len() as u64);
+    let Some(start) = n1.checked_sub(width) else { return false };
+    let from = start.max(retained).min(n1);
+    let mut values = vec![0; index(n1 - from)];
+    view.read(from, &mut values).is_ok() && window.ends_with(&values)
+}
+
+/// Returns the saved mark; `None` unless an unaltered one was written when the run had exactly its current length, and
+/// its window has the values of the run, as far as these are retained.
 pub(super) fn read(dir: &Path, view: &RunReader) -> Option<Mark> {
     let most = view.contents.last.count.saturating_mul(2).saturating_add(LONGEST_LINE); // the window has values of the run
     let bytes = Dir::at(dir).read_at_most(WATCH, most).ok()?;
@@ -76,6 +88,9 @@ pub(super) fn read(dir: &Path, view: &RunReader) -> Option<Mark> {
         return None;
     }
     let Line { n1, rares, last_rare, depth, .. } = line;
+    if !has_values_of(view, n1, &window) {
+        return None;
+    }
     let space = space_of(&view.rule, &view.contents.last);
     Mark::new(n1, ProofSummary { space, rares, last_rare, depth }, window)
 }

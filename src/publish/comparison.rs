@@ -82,7 +82,8 @@ pub fn compare(one: &Manifest, other: &Manifest) -> Option<Comparison> {
         }
         agree = count;
     }
-    let contradiction = if agree == one.count && agree == other.count { contradiction(one, other) } else { None };
+    let (short, long) = if one.count <= other.count { (one, other) } else { (other, one) };
+    let contradiction = if agree == short.count { contradiction(short, long) } else { None };
     let origins = [one, other].map(|manifest| manifest.computed.origins.as_slice());
     let rule: Option<Rule> = one.game.parse().ok();
     let obstacle = |here: &Origin, there: &Origin| obstacle(rule.as_ref(), here, there);
@@ -100,17 +101,20 @@ pub fn compare(one: &Manifest, other: &Manifest) -> Option<Comparison> {
     Some(Comparison { game, counts, agree, differs, contradiction, kernels, machines, confirmed, obstacle })
 }
 
-/// Returns the first property in which manifests of equal values differ, although the values determine it.
-fn contradiction(one: &Manifest, other: &Manifest) -> Option<&'static str> {
-    let space = |manifest: &Manifest| (manifest.mask, manifest.position);
-    let has_equal_space = space(one) == space(other);
+/// Returns the first property in which manifests contradict each other, where the values of `short` are the first
+/// ones of `long`. The largest value and the last rare position are those of the shorter sequence, unless they lie
+/// beyond it.
+fn contradiction(short: &Manifest, long: &Manifest) -> Option<&'static str> {
+    let has_equal_space = (short.mask, short.position) == (long.mask, long.position);
+    let [has_new_maximum, has_new_rare] = [long.max_at, long.last_rare].map(|n| n >= short.count);
+    let grows = |is_new: bool, short: u64, long: u64| if is_new { long > short } else { long == short };
     let properties = [
-        ("max_value", one.max_value != other.max_value),
-        ("max_at", one.max_at != other.max_at),
-        ("rares", has_equal_space && one.rares != other.rares),
-        ("last_rare", has_equal_space && one.last_rare != other.last_rare),
+        ("max_value", grows(has_new_maximum, short.max_value.into(), long.max_value.into())),
+        ("max_at", has_new_maximum || long.max_at == short.max_at),
+        ("rares", !has_equal_space || grows(has_new_rare, short.rares, long.rares)),
+        ("last_rare", !has_equal_space || has_new_rare || long.last_rare == short.last_rare),
     ];
-    properties.into_iter().find_map(|(name, differs)| differs.then_some(name))
+    properties.into_iter().find_map(|(name, fits)| (!fits).then_some(name))
 }
 
 /// Returns the number of first values that both lists say were computed independently, and why the next one was not;

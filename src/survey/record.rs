@@ -1,10 +1,11 @@
 //! The record of one game: its fields, its checks, its file name.
 
 use super::extent::Extent;
-use crate::error::shortened;
+use crate::error::{Error, Result, shortened};
 use crate::period::{Status, Theorem};
 use crate::solver::SparseSpace;
 use crate::table::digest::{Digest, DigestChain};
+use crate::theory::catalogue;
 use crate::theory::rule::Rule;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -159,11 +160,28 @@ impl Record {
             }
             _ => false,
         };
-        if based {
-            Ok(())
-        } else {
-            fail("status, theorem, saltus and checked_through do not fit each other or the game")
+        if !based {
+            return fail("status, theorem, saltus and checked_through do not fit each other or the game");
         }
+        let known = self.refutation(rule);
+        known.map_or(Ok(()), |known| Err(format!("its period contradicts the catalogue: {known}")))
+    }
+
+    /// Why a proved period cannot be that of the game, from what is known of the game.
+    fn refutation(&self, rule: &Rule) -> Option<String> {
+        let is_proved = self.status == Status::Proved && self.saltus == 0;
+        let (period, preperiod) = self.period.zip(self.preperiod).filter(|_| is_proved)?;
+        catalogue::known(rule).period?.fact.contradiction(period, preperiod)
+    }
+
+    /// Compares a proved period with what is known of the game.
+    ///
+    /// # Errors
+    /// [`Error::ContradictsCatalogue`].
+    pub(super) fn check_with_catalogue(&self, rule: &Rule) -> Result<()> {
+        let Some(known) = self.refutation(rule) else { return Ok(()) };
+        let [period, preperiod] = [self.period, self.preperiod].map(Option::unwrap_or_default);
+        Err(Error::ContradictsCatalogue { game: self.game.clone(), period, preperiod, known })
     }
 
     /// Whether a window with the period p, as P4 requires it, ends before `checked_through`
@@ -256,4 +274,31 @@ pub(crate) fn order(game: &str) -> Order {
 pub(super) fn further(a: &Record, b: &Record) -> bool {
     let rank = |r: &Record| (r.status == Status::Proved, r.checked_through);
     rank(a) > rank(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::Method;
+    use crate::survey::{TO, examine};
+    use std::sync::atomic::AtomicBool;
+
+    /// The published period of Kayles is 12, its preperiod 71. Treblecross (.007) was searched without one.
+    #[test]
+    fn records_that_contradict_the_catalogue_are_refused() {
+        let rule: Rule = "0.77".parse().unwrap();
+        let record = examine(&rule, Method::default(), TO, &AtomicBool::new(false)).unwrap().unwrap();
+        assert_eq!((record.period, record.preperiod), (Some(12), Some(71)));
+        record.check(&rule).unwrap();
+        for (period, preperiod) in [(24, 71), (12, 72)] {
+            let wrong = Record { period: Some(period), preperiod: Some(preperiod), ..record.clone() };
+            assert!(matches!(wrong.check_with_catalogue(&rule), Err(Error::ContradictsCatalogue { .. })));
+            assert!(wrong.check(&rule).unwrap_err().contains("known to be 12, from n = 71 on"));
+        }
+        let treblecross: Rule = "0.007".parse().unwrap();
+        let short = Record { game: "0.007".into(), period: Some(50), preperiod: Some(950), ..record.clone() };
+        assert!(short.check_with_catalogue(&treblecross).unwrap_err().to_string().contains("none was found"));
+        let long = Record { period: Some(1 << 50), ..short };
+        long.check_with_catalogue(&treblecross).unwrap();
+    }
 }

@@ -3,9 +3,9 @@
 //! A file `CODE.values`, named after the family, holds those of one of its games. It begins with a JSON object in one
 //! line; two bytes per value follow, in little-endian order.
 //!
-//! Invariant: values are used only if they have the digest that the file states, and if the first of them are those of
-//! the game by the definition. The second check finds a changed name: the values of two games of a family are shifted
-//! against each other.
+//! Invariant: values are used only if this version of the program computed them, because a record names one program;
+//! if they have the digest that the file states; and if the first of them are those of the game by the definition. The
+//! last check finds a changed name: the values of two games of a family are shifted against each other.
 
 use super::families::{Member, representative};
 use super::pace::Pace;
@@ -99,7 +99,8 @@ impl Saved<&[u16]> {
 }
 
 impl Saved<Vec<u16>> {
-    /// Reads the values that are saved for the family of a game. Returns `None` if there are none.
+    /// Reads the values that are saved for the family of a game. Returns `None` if there are none, or if another
+    /// version of the program computed them.
     ///
     /// # Errors
     /// [`Error::Damage`] if the file is not as this program writes it.
@@ -110,15 +111,16 @@ impl Saved<Vec<u16>> {
             bytes => bytes.map_err(Error::io("reading", &path))?,
         };
         let damage = |why| Error::Damage { path, offset: 0, damage: Damage::NotSavedValues { why } };
-        let saved = parse(&bytes, &game.rule).map_err(damage)?;
+        let Some(saved) = parse(&bytes, &game.rule).map_err(damage)? else { return Ok(None) };
         let first = Member::new(saved.game);
         let values = game.values_from(&first, &saved.values);
         Ok(Some(Saved { game: game.rule.clone(), pace: saved.pace, values }))
     }
 }
 
-/// Parses a file of the family of `game`; the error states what is wrong.
-fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, String> {
+/// Parses a file of the family of `game`; `None` if another version of the program wrote it. The error states what is
+/// wrong.
+fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Option<Saved<Vec<u16>>>, String> {
     let line = bytes.iter().position(|&byte| byte == b'\n').ok_or("it has no first line")?;
     let (head, rest) = (&bytes[..line], &bytes[line + 1..]);
     let wrong = |e: serde_json::Error| super::record::printable(&e.to_string());
@@ -127,6 +129,9 @@ fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, Stri
         return Err(format!("its format is not '{FORMAT}'"));
     }
     let head: Head = serde_json::from_value(fields).map_err(wrong)?;
+    if head.program != crate::PROGRAM {
+        return Ok(None);
+    }
     let rule = head.game.parse::<Rule>().ok();
     let rule = rule.filter(|rule| representative(rule).rule == representative(game).rule);
     let rule = rule.ok_or("it is not of the family that the file is named after")?;
@@ -147,7 +152,7 @@ fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Saved<Vec<u16>>, Stri
     if definition::values(&rule, first.len()).map_err(|error| error.to_string())? != first {
         return Err("the values are not those of the game that the first line names".into());
     }
-    Ok(Saved { game: rule, pace: head.seconds, values })
+    Ok(Some(Saved { game: rule, pace: head.seconds, values }))
 }
 
 fn digest(values: &[u16]) -> String {
@@ -240,9 +245,14 @@ mod tests {
             let mut bad = good.clone();
             bad[place / 8] ^= 1 << (place % 8);
             disk.put(&file, bad);
-            let is_same = |saved: Option<Saved<Vec<u16>>>| saved.unwrap().values == examination.saved().unwrap().values;
-            assert!(read(&dir, "0.2").map_or(true, is_same), "bit {place}");
+            // None: the flip is in the name of the program.
+            let is_same = |saved: Saved<Vec<u16>>| saved.values == examination.saved().unwrap().values;
+            assert!(read(&dir, "0.2").map_or(true, |saved| saved.is_none_or(is_same)), "bit {place}");
         }
+        let other = String::from_utf8_lossy(&good).replacen(crate::PROGRAM, "grundy 0.0.1", 1).into_bytes();
+        assert_ne!(other, good);
+        disk.put(&file, other);
+        assert!(read(&dir, "0.2").unwrap().is_none(), "values of another version");
         disk.put(&file, good[..good.len() - 1].to_vec());
         assert!(matches!(read(&dir, "0.2"), Err(Error::Damage { damage: Damage::NotSavedValues { .. }, .. })));
     }

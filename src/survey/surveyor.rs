@@ -213,6 +213,10 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
 
     /// Writes the record of a game, or notes why it cannot be true.
     fn write(&self, rule: &Rule, record: Record) -> Result<()> {
+        if let Err(error) = record.check_with_catalogue(rule) {
+            self.note_failure(&[Member::new(rule.clone())], error);
+            return Ok(());
+        }
         match self.records.write(rule, record)? {
             Some(error) => self.note_failure(&[Member::new(rule.clone())], error),
             None => {

@@ -22,6 +22,8 @@ use super::rule::Rule;
 use super::sparse_space::SparseSpace;
 use super::standard_form::StandardForm;
 use serde::Deserialize;
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 const OCTAL3: &str = include_str!("../../data/results/octal3.csv");
 const PROVED: &str = include_str!("../../data/results/periods.csv");
@@ -52,6 +54,24 @@ pub enum PeriodFact {
         /// The number of values that were searched.
         values: u64,
     },
+}
+
+impl PeriodFact {
+    /// Why no proof of this least period and preperiod can be right, in words; `None` if it can. A search that found no
+    /// period in N values would have found one with 2 (preperiod + period) <= N.
+    #[must_use]
+    pub fn contradiction(&self, period: u64, preperiod: u64) -> Option<String> {
+        match *self {
+            PeriodFact::Periodic { period: known, preperiod: from } => ((known, from) != (period, preperiod))
+                .then(|| format!("the period is known to be {known}, from n = {from} on")),
+            PeriodFact::Searched { values } => {
+                let twice = period.checked_add(preperiod).and_then(|end| end.checked_mul(2));
+                twice
+                    .is_some_and(|twice| twice <= values)
+                    .then(|| format!("none was found among the first {values} values"))
+            }
+        }
+    }
 }
 
 /// A fact, and where it comes from.
@@ -125,19 +145,24 @@ pub fn known(rule: &Rule) -> Knowledge {
 /// The octal games of up to three digits, the named games, and the games of sequences of the OEIS, with this standard
 /// form, ascending in shift.
 fn equivalents(form: &StandardForm) -> Vec<Equivalent> {
+    static ALL: OnceLock<HashMap<String, Vec<Equivalent>>> = OnceLock::new();
+    ALL.get_or_init(all_equivalents).get(form.rule.name()).cloned().unwrap_or_default()
+}
+
+/// The games of [`equivalents`], by the name of their standard form.
+fn all_equivalents() -> HashMap<String, Vec<Equivalent>> {
     let codes = (0..512).flat_map(|digits| [0, 4].map(|whole| format!("{whole}.{digits:03o}")));
     let named = NAMED_GAMES.iter().map(|known| known.game).chain(oeis::games()).map(str::to_owned);
-    let mut found: Vec<Equivalent> = codes
-        .chain(named)
-        .filter_map(|name| {
-            let rule: Rule = name.parse().ok()?;
-            let StandardForm { rule: other, shift } = StandardForm::of(&rule)?;
-            (other == form.rule).then_some(Equivalent { rule, shift })
-        })
-        .collect();
-    found.sort_by(|a, b| (a.shift, a.rule.name()).cmp(&(b.shift, b.rule.name())));
-    found.dedup();
-    found
+    let mut all: HashMap<String, Vec<Equivalent>> = HashMap::new();
+    for rule in codes.chain(named).filter_map(|name| name.parse::<Rule>().ok()) {
+        let Some(StandardForm { rule: form, shift }) = StandardForm::of(&rule) else { continue };
+        all.entry(form.name().to_owned()).or_default().push(Equivalent { rule, shift });
+    }
+    for found in all.values_mut() {
+        found.sort_by(|a, b| (a.shift, a.rule.name()).cmp(&(b.shift, b.rule.name())));
+        found.dedup();
+    }
+    all
 }
 
 /// The number of values that were searched for a period; the largest number if it is known.

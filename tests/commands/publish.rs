@@ -141,7 +141,22 @@ fn manifests_that_contradict_equal_digests_are_wrong() {
         let (_, stdout, _) = home.reply("compare run altered.json");
         assert!(stdout.contains(&format!("'{key}' differs")), "{stdout}");
     }
-    // Of more values nothing follows.
+    // The first values of a longer sequence: its largest value and its last rare position are among them.
+    for (to, name) in [(1 << 24, "segment"), ((1 << 24) + 1000, "longer-segment")] {
+        home.well(&format!("-q run kayles --to {to} --dir {name}-run"));
+        home.well(&format!("-q publish {name}-run -o {name}"));
+    }
+    assert_eq!(home.json("compare longer-segment segment --json")["contradiction"], Value::Null);
+    let manifest = home.object("segment/manifest.json");
+    for key in ["max_value", "max_at", "rares", "last_rare"] {
+        let mut altered = manifest.clone();
+        altered[key] = json!(manifest[key].as_u64().unwrap() + 1);
+        std::fs::write(home.path("altered.json"), altered.to_string()).unwrap();
+        let (status, stdout, _) = home.reply("compare longer-segment altered.json --json");
+        let found: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!((status, &found["contradiction"], &found["confirmed"]), (3, &json!(key), &json!(0)), "{stdout}");
+    }
+    // Without a common digest nothing follows.
     home.well("-q run kayles --to 30000 --dir kayles");
     home.well("-q publish kayles -o longer");
     home.well("-q run kayles --to 20000 --dir shorter");

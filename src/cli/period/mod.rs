@@ -346,49 +346,59 @@ fn stopped(rule: &Rule, what: &str, args: &Args) {
 }
 
 /// What is known of a period beside a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Known {
     /// No period is known, or the known one was found.
     Agrees,
     /// No period was found, or a period without a proof that is not the known one: the search ended too early.
     Differs { period: u64, preperiod: u64 },
-    /// Another period than the known one is proved: a computed value is wrong, or the catalogue is.
-    Contradicts { period: u64, preperiod: u64 },
+    /// The proof contradicts what is known, as the clause states: a computed value is wrong, or the catalogue is.
+    Contradicts(String),
 }
 
 impl Known {
     fn beside(rule: &Rule, finding: &Finding) -> Known {
-        let Some(Sourced { fact: PeriodFact::Periodic { period, preperiod }, .. }) = catalogue::known(rule).period
-        else {
-            return Known::Agrees;
+        let Some(Sourced { fact, .. }) = catalogue::known(rule).period else { return Known::Agrees };
+        let is_it = |repeat: &Repeat| match fact {
+            PeriodFact::Periodic { period, preperiod } => {
+                repeat.period == period && (!repeat.exact || repeat.preperiod == preperiod)
+            }
+            PeriodFact::Searched { .. } => false,
         };
-        let is_it = |repeat: &Repeat| repeat.period == period && (!repeat.exact || repeat.preperiod == preperiod);
-        match &finding.repeat {
-            Some(repeat) if is_it(repeat) => Known::Agrees,
-            Some(repeat) if repeat.proof.is_some() => Known::Contradicts { period, preperiod },
-            _ => Known::Differs { period, preperiod },
+        let repeat = finding.repeat.as_ref().filter(|repeat| !is_it(repeat));
+        let proved = repeat.filter(|repeat| repeat.proof.is_some());
+        if let Some(known) = proved.and_then(|proved| fact.contradiction(proved.period, proved.preperiod)) {
+            return Known::Contradicts(known);
+        }
+        match fact {
+            PeriodFact::Periodic { period, preperiod } if repeat.is_some() || finding.repeat.is_none() => {
+                Known::Differs { period, preperiod }
+            }
+            _ => Known::Agrees,
         }
     }
 
     /// Tells the user. Returns whether the proof may be wrong.
-    fn report(self, rule: &Rule) -> bool {
-        let (Known::Differs { period, preperiod } | Known::Contradicts { period, preperiod }) = self else {
-            return false;
-        };
-        let (period, preperiod, name) = (HumanCount(period), HumanCount(preperiod), quoted(rule.name()));
-        let known =
-            format!("the period of {rule} is known to be {period}, from n = {preperiod} on ('grundy info {name}')");
-        let contradicts = matches!(self, Known::Contradicts { .. });
-        if contradicts {
-            complain!(
-                "grundy: warning: {known}, which this proof contradicts: a computed value is wrong, or the catalogue is. \
-                 No certificate is written. Repeat the search, if possible on another machine, and report the game if \
-                 it finds the same"
-            );
-        } else {
-            note(&known);
+    fn report(&self, rule: &Rule) -> bool {
+        let name = quoted(rule.name());
+        match self {
+            Known::Agrees => false,
+            Known::Differs { period, preperiod } => {
+                let [period, preperiod] = [*period, *preperiod].map(HumanCount);
+                note(&format!(
+                    "the period of {rule} is known to be {period}, from n = {preperiod} on ('grundy info {name}')"
+                ));
+                false
+            }
+            Known::Contradicts(known) => {
+                complain!(
+                    "grundy: warning: the proof contradicts the catalogue ('grundy info {name}'): {known}. A computed \
+                     value is wrong, or the catalogue is. No certificate is written. Repeat the search, if possible on \
+                     another machine, and report the game if it finds the same"
+                );
+                true
+            }
         }
-        contradicts
     }
 }
 
@@ -424,6 +434,9 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
         }
         certify(subject, finding, args)?;
         return written.and(printed).map(|()| ExitCode::SUCCESS);
+    }
+    if Known::beside(subject.rule, finding).report(subject.rule) {
+        return printed.map(|()| ExitCode::from(3));
     }
     match args.dir {
         Some(_) => complain!("stopped; to resume: {}", args.command()),
@@ -521,14 +534,15 @@ mod tests {
         let mut finding = search.finding().unwrap().clone();
         assert!(finding.repeat.as_ref().is_none_or(|repeat| repeat.proof.is_none()));
         let known = Known::Differs { period: 12, preperiod: 71 };
-        assert_eq!((Known::beside(&rule, &finding), known.report(&rule)), (known, false));
+        assert!(Known::beside(&rule, &finding) == known && !known.report(&rule));
 
         search.until_proved(5000, |_| true).unwrap();
         finding = search.finding().unwrap().clone();
         assert_eq!(Known::beside(&rule, &finding), Known::Agrees);
         finding.repeat.as_mut().unwrap().preperiod += 1;
-        let known = Known::Contradicts { period: 12, preperiod: 71 };
-        assert_eq!((Known::beside(&rule, &finding), known.report(&rule)), (known, true));
+        let known = Known::beside(&rule, &finding);
+        assert!(matches!(&known, Known::Contradicts(why) if why.contains("12, from n = 71 on")), "{known:?}");
+        assert!(known.report(&rule));
     }
 
     #[test]

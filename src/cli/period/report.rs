@@ -167,7 +167,7 @@ impl Report<'_> {
             ),
             None => writeln!(
                 f,
-                "  {} values suffice for this proof ({} computed)",
+                "  {} values suffice for this proof ({} searched)",
                 HumanCount(proof.length),
                 HumanCount(self.finding.count)
             ),

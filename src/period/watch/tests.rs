@@ -87,6 +87,13 @@ fn window_survives_a_stop_but_not_a_gap_or_an_altered_file() {
         std::fs::write(dir.join("watch.bin"), altered).unwrap();
         assert!(Watch::resume(&rule, &dir, &view).unwrap().mark.is_none(), "byte {at}");
     }
+    // A window with a valid seal whose values are not those of the run.
+    let mark = watch.mark.as_ref().unwrap();
+    let mut window = mark.window.clone();
+    window[1000] ^= 1;
+    let other = Mark::new(mark.n1, mark.proof, window).unwrap();
+    crate::period::watch_state::write(&dir, &view, &other).unwrap();
+    assert!(Watch::resume(&rule, &dir, &view).unwrap().mark.is_none());
     std::fs::write(dir.join("watch.bin"), &saved).unwrap();
     let (seen, view) = advance(n1 + p + 1000, again);
     let found = seen.found.as_ref().expect("the period shows");
