@@ -269,7 +269,7 @@ def test_tick_labels():
 
 
 @pytest.mark.parametrize("kind", arguments.OF_VALUES)
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_each_kind_is_drawn(tmp_path, capsys, run, kind, suffix):
     path = tmp_path / f"picture.{suffix}"
     assert plot(capsys, kind, run, "-o", path, *SMALL)[0] == 0
@@ -370,12 +370,27 @@ def test_survey_rate_and_lengths_are_drawn(tmp_path, capsys):
 
 
 def test_picture_is_the_same_twice_and_has_the_size(tmp_path, capsys, run):
-    for suffix in ("png", "svg"):
+    for suffix in ("png", "svg", "pdf"):
         files = [tmp_path / f"{i}.{suffix}" for i in range(2)]
         for path in files:
             plot(capsys, "density", run, "-o", path, "--width", "900", "--height", "500")
         assert files[0].read_bytes() == files[1].read_bytes()
     assert check(tmp_path / "0.png") == (900, 500)
+
+
+def test_the_first_column_of_cells_is_visible(tmp_path, capsys):
+    """The value 1 occurs at n < 100 only, in the first column of cells."""
+    from PIL import Image
+
+    path = write_run(tmp_path / "run", np.where(np.arange(200_000) < 100, 1, 0))
+    for kind in ("values", "density"):
+        assert plot(capsys, kind, path, "-o", tmp_path / "x.png")[0] == 0
+        with Image.open(tmp_path / "x.png") as image:
+            pixels = np.asarray(image.convert("RGB"), int)
+        # The upper half of the axes is the row of the value 1.
+        row = pixels[pixels.shape[0] // 4, :400]
+        is_coloured = row.max(axis=1) - row.min(axis=1) > 40
+        assert is_coloured.any(), kind
 
 
 def drawn(kind, *argv):
@@ -560,6 +575,9 @@ def check(path):
     if path.suffix == ".svg":
         assert data.rstrip().endswith(b"</svg>")
         return None
+    if path.suffix == ".pdf":
+        assert data.startswith(b"%PDF-") and data.rstrip().endswith(b"%%EOF")
+        return None
     from PIL import Image
 
     with Image.open(path) as image:
@@ -578,7 +596,7 @@ def check(path):
         ["pie", "RUN", "-o", "x.png"],
         ["values", "RUN"],
         ["values", "-o", "x.png"],
-        ["values", "RUN", "-o", "x.pdf"],
+        ["values", "RUN", "-o", "x.gif"],
         ["values", "RUN", "-o", "x"],
         ["values", "RUN", "-o", "x.png", "--range", "5..5"],
         ["values", "RUN", "-o", "x.png", "--range", "5"],

@@ -16,7 +16,7 @@ from .errors import UsageError
 WIDTH, HEIGHT = 1760, 990
 LEAST_SIZE, GREATEST_SIZE = 400, 20_000
 GREATEST_LAGS = 10_000  # 1.6 GB of memory in the widest picture
-SUFFIXES = (".png", ".svg")
+SUFFIXES = (".png", ".svg", ".pdf")
 
 # What each kind draws. The kind `x` is in the module `kinds/x.py`.
 KINDS = {
@@ -37,7 +37,7 @@ OF_VALUES = [kind for kind in KINDS if kind not in ("lengths", "periods", "rate"
 _EPILOG = """\
 SOURCE is a run directory, or else a game, which the program computes first (2^20 values, or as many
 as --range needs). Numbers: 1e9, 2^35, 3*2^24, 10M. The suffix of FILE,
-.png or .svg, is the format. Values are read in pieces, so memory does not grow with the run.
+.png, .svg or .pdf, is the format. Values are read in pieces, so memory does not grow with the run.
 
 exit status: 0 drawn, 1 nothing to draw or FILE cannot be written, 2 usage, 3 damage, 130, 143 or
 129 stopped by Ctrl-C, TERM or HUP
@@ -70,7 +70,7 @@ def parse(argv: Sequence[str], prog: str) -> Options:
     options = Options(**vars(_parser(prog).parse_args(_joined(argv))))
     if os.path.splitext(options.output)[1].lower() not in SUFFIXES:
         raise UsageError(
-            f"{options.output!r}: the suffix of the file is its format; use .png or .svg"
+            f"{options.output!r}: the suffix of the file is its format; use .png, .svg or .pdf"
         )
     try:
         refuse_run_directory(options.output)

@@ -14,6 +14,8 @@ from .arguments import Options
 from .errors import UsageError
 from .source import Source
 
+SPINE_GAP = 2  # distance of the spines from an image, in points
+
 
 class Grid(NamedTuple):
     """How many n each cell holds.
@@ -72,8 +74,11 @@ def show(
 ) -> AxesImage:
     """Shows `cells`, of the shape of grid.counts, on axes that are `columns` pixels wide.
 
-    n runs along the x-axis and the value along the y-axis. `how` goes to Axes.imshow.
+    n runs along the x-axis and the value along the y-axis. `how` goes to Axes.imshow. The spines
+    lie beside the image, not on its first column and row.
     """
+    for spine in ("left", "bottom"):
+        axes.spines[spine].set_position(("outward", SPINE_GAP))
     low, high = float(grid.edges[0]), float(grid.edges[-1])
     on = axes
     if grid.log:

@@ -56,6 +56,7 @@ RC: Any = {
     "legend.handletextpad": 0.5,
     "lines.linewidth": 1.1,
     "path.simplify": True,
+    "pdf.fonttype": 42,
     "svg.fonttype": "path",
     "svg.hashsalt": "grundy",
 }
@@ -203,9 +204,9 @@ def legend_above(axes: Axes) -> None:
 
 
 def sequential() -> Colormap:
-    """Returns viridis from light to dark, without its lightest yellow; below the range, white."""
+    """Returns viridis from light to dark, without its lightest yellows; below the range, white."""
     base = matplotlib.colormaps["viridis_r"]
-    colours = ListedColormap(base(np.linspace(0.04, 1, 256)))
+    colours = ListedColormap(base(np.linspace(0.12, 1, 256)))
     return colours.with_extremes(under="white", bad="white")
 
 
@@ -215,13 +216,15 @@ def one_colour(colour: str) -> Colormap:
 
 
 def save(figure: Figure, path: str) -> None:
-    """Writes the figure to `path` as PNG (with at most 256 colours) or SVG, by its suffix.
+    """Writes the figure to `path` as PNG (with at most 256 colours), SVG or PDF, by its suffix.
 
     The file appears under its name when it is complete. Raises PlotError.
     """
     data = io.BytesIO()
     if path.lower().endswith(".svg"):
         figure.savefig(data, format="svg", metadata={"Date": None})
+    elif path.lower().endswith(".pdf"):
+        figure.savefig(data, format="pdf", metadata={"CreationDate": None})
     else:
         data = _palette_png(figure)
     try:

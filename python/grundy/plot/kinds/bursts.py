@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .. import axis, counting, raster, segments, style, texts
@@ -13,6 +14,15 @@ from ..source import open_source
 BINS = 1 << 14  # maximum number of bins
 LEAST_BIN = 1 << 12  # number of n in a bin, by default
 ROWS = 512  # maximum number of groups of values
+
+
+def _set_label(axes: Axes) -> None:
+    """Labels the axis of distances with the longest text that fits."""
+    for text in ("distance from typical shares", "distance from\ntypical shares", "distance"):
+        label = axes.set_ylabel(text, labelpad=0)
+        box = axes.yaxis.get_tightbbox() or label.get_window_extent()
+        if label.get_window_extent().height <= axes.bbox.height and box.x0 >= 0:
+            break
 
 
 def draw(options: Options) -> tuple[Figure, str]:
@@ -55,9 +65,7 @@ def draw(options: Options) -> tuple[Figure, str]:
     over.set_ylim(0, float(distance.max()) * 1.12 or 1)
     axis.linear_axis(over.xaxis)
     over.set_xlabel("n", labelpad=1)
-    ylabel = over.set_ylabel("distance from typical shares", labelpad=0)
-    if ylabel.get_window_extent().height > over.bbox.height:
-        ylabel.set_text("distance")
+    _set_label(over)
     count = texts.count_text(len(bursts), "burst") if bursts else "no bursts found"
     style.set_title(
         over,

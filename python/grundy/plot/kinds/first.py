@@ -53,7 +53,8 @@ def draw(options: Options) -> Figure:
             label=f"does not occur: {texts.number_text(len(missing))}",
         )
     axes.set_yscale("log")
-    axes.set_ylim(low / 2, b * 12)
+    top = float(n.max(initial=1))
+    axes.set_ylim(low / 2, 2 * top * (top / low) ** 0.15)  # leaves room for the legend
     margin = 0.015 * len(values)
     axes.set_xlim(-margin - 0.5, len(values) - 0.5 + margin)
     axis.log_axis(axes.yaxis)

@@ -9,6 +9,8 @@ quarters, in the order of n, show whether the lengths change along n.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
@@ -51,7 +53,9 @@ def draw(options: Options) -> tuple[Figure, str]:
     _draw_lengths(over, begin, length)
     bursts, number = texts.count_text(len(begin), "burst"), texts.number_text(int(long.sum()))
     least = rf"$2^{{{LONG.bit_length() - 1}}}$"
-    style.set_title(over, options, f"{bursts}, {number} of them with {least} n or more")
+    source = os.path.basename(options.source)
+    title = f"{source}: {bursts}, {number} of them with {least} n or more"
+    style.set_title(over, options, title)
     for name, (colour, lengths) in groups.items():
         _survival(under, lengths, colour, name)
     under.set_yscale("log")
