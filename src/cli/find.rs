@@ -1,6 +1,7 @@
 //! `grundy find`: what people publish about a sequence, read from a run or computed in memory.
 
 use super::discarded::{Give, See, rows_of_run};
+use super::layout::counted;
 use super::number;
 use super::output::Output;
 use super::progress::{Meter, note};
@@ -224,25 +225,24 @@ fn write(
     let meter = Meter::new(quiet || output.is_stdout() && std::io::stdout().is_terminal());
     meter.begin("searching", 0, Some(range.end - range.start));
     let mut table = Table { offset: args.offset, ..Table::new(args.format, question) };
-    let mut is_empty = true;
+    let mut rows = 0u64;
     let written = output.write(|out| {
         let mut see = |n| {
             meter.at(n - range.start);
             check_stop()
         };
         let mut give = |row| {
-            is_empty = false;
+            rows += 1;
             table.row(row, out)
         };
         search(&mut see, &mut give)?;
         table.begin(out)
     });
     meter.end();
-    if written.is_ok() && !output.is_stdout() {
-        note(&format!("wrote {}", output.name()));
-    }
-    if written.is_ok() && is_empty {
-        note(&format!("no position in {}..{} matches", range.start, range.end));
+    if written.is_ok() {
+        let to = if output.is_stdout() { String::new() } else { format!("wrote {}: ", output.name()) };
+        let more = if args.range.is_some() { "" } else { ", the default of --range" };
+        note(&format!("{to}{}, from n in {}..{}{more}", counted(rows, "rows"), range.start, range.end));
     }
     if let Some(value) = table.gap {
         complain!("grundy: warning: the value {value} does not occur, so the b-file ends before it");

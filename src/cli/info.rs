@@ -157,15 +157,19 @@ const CHECK: &str = "b-file check";
 
 /// The sequence of the OEIS, and the commands that write and check its b-file.
 fn oeis(sequence: OeisSequence, game: &str) -> Vec<(&'static str, String)> {
-    /// Number of terms of the b-file.
-    const TERMS: u64 = 10_000;
+    /// The last index of the b-file.
+    const LAST: u64 = 10_000;
     let OeisSequence { number, shift, first } = sequence;
     let from = first.saturating_add_signed(shift);
     let offset = if shift == 0 { String::new() } else { format!(" --offset {}", -shift) };
+    let file = format!("b{}.txt", &number[1..]);
+    // Without a range, the command writes G(0) to G(LAST).
+    let end = from + LAST + 1 - first;
+    let range = if from == 0 && first == 0 { String::new() } else { format!(" --range {from}..{end}") };
     vec![
         ("OEIS", format!("{number}: {sequence}, n >= {first}")),
-        (WRITE, format!("grundy export {game} --format bfile --range {from}..{}{offset}", from + TERMS)),
-        (CHECK, format!("grundy check {game} FILE{offset}")),
+        (WRITE, format!("grundy export {game} --format bfile{range}{offset} -o {file}")),
+        (CHECK, format!("grundy check {game} {file}{offset}")),
     ]
 }
 

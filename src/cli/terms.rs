@@ -77,6 +77,9 @@ fn has_gap(line: &str, is_open: bool) -> bool {
 fn pairs(text: &str, stated: Stated) -> Result<Vec<Term>, Refusal> {
     let mut terms = Vec::new();
     for (line, text) in lines(text) {
+        if has_gap(text, text.trim_start().starts_with(',')) || text.trim_end().ends_with(',') {
+            return Err((line, "a number is missing beside a comma".to_owned()));
+        }
         match words(text).collect::<Vec<_>>()[..] {
             [] => {}
             ["n", "value"] if terms.is_empty() => {}
@@ -163,6 +166,9 @@ mod tests {
     #[test]
     fn lines_of_another_form_are_refused_with_their_number() {
         for (text, line, what) in [
+            (",1,,1\n", 1, "beside a comma"),
+            ("0 0\n,1 1\n", 2, "beside a comma"),
+            ("1,1,\n", 1, "beside a comma"),
             ("0 0\n0, 1, 2\n", 2, "--from"),
             ("7\n", 1, "--from"),
             ("0 0\nn value\n", 2, "'n' is no index"),

@@ -248,9 +248,10 @@ fn exceptions_on_stdout_come_without_the_report() {
 #[test]
 fn info_prints_the_command_that_writes_the_sequence_of_the_oeis() {
     let known = stdout_of(&["info", ".007"]);
-    let command = "grundy export 0.007 --format bfile --range 3..10003 --offset -2";
+    let command = "grundy export 0.007 --format bfile --range 3..10003 --offset -2 -o b071426.txt";
     assert!(known.contains("A071426: a(n) = G(n + 2), n >= 1"), "{known}");
     assert!(known.lines().any(|line| line.ends_with(&format!("  {command}"))), "in one line: {known}");
+    let command = command.trim_end_matches(" -o b071426.txt");
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     let exported = stdout_of(&words);
     // The first terms that the OEIS states.
@@ -723,11 +724,15 @@ fn rare_positions_of_a_game_do_not_depend_on_the_range() {
 }
 
 #[test]
-fn find_without_a_result_says_so() {
+fn find_states_the_number_of_rows_and_the_range() {
     let said =
         |value: &str| text(&grundy(["find", "kayles", "--value", value, "--range", "0..500"]).output().unwrap().stderr);
-    assert!(said("9").contains("no position in 0..500 matches"));
-    assert!(!said("4").contains("no position"));
+    let fours =
+        definition::values(&"kayles".parse().unwrap(), 500).unwrap().iter().filter(|&&value| value == 4).count();
+    assert!(said("9").contains("0 rows, from n in 0..500"));
+    assert!(said("4").contains(&format!("{} rows, from n in 0..500", fours)));
+    let whole = text(&grundy(["find", "8.33", "--zeros"]).output().unwrap().stderr);
+    assert!(whole.contains("3 rows, from n in 0..4096, the default of --range"), "{whole}");
 }
 
 #[test]

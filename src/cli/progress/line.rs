@@ -40,6 +40,8 @@ pub(super) struct State<'a> {
     pub(super) to: Option<u64>,
     /// Whether `to` is only a limit, at which the work ends at the latest.
     pub(super) is_limited: bool,
+    /// Whether a value costs time in proportion to its n, or more: each needs all pairs of heaps.
+    pub(super) grows: bool,
     /// Counted units per second.
     pub(super) rate: Option<f64>,
     pub(super) elapsed: Duration,
@@ -133,17 +135,29 @@ impl State<'_> {
         let Some(to) = self.to.filter(|_| self.unit != GAMES) else {
             return Some(format!("{} so far", span(self.elapsed.as_secs_f64())));
         };
-        let seconds = to.saturating_sub(self.at) as f64 / self.rate.filter(|_| self.elapsed >= SETTLED)?;
-        let at_most = if self.is_limited { "≤ " } else { "" };
+        let rate = self.rate.filter(|_| self.elapsed >= SETTLED)?;
+        let seconds = seconds_left(self.at, to, rate, self.grows);
+        let (sign, ends) = match (self.is_limited, self.grows) {
+            (true, false) => ("≤ ", "ends before"),
+            (false, true) => ("≥ ", "ends after"),
+            _ => ("", "ends"),
+        };
         if seconds < DAY {
-            return Some(format!("{at_most}{} left", span(seconds)));
+            return Some(format!("{sign}{} left", span(seconds)));
         }
         let after = SignedDuration::try_from_secs_f64(seconds).ok();
         let end = after.and_then(|after| Timestamp::now().checked_add(after).ok());
         let Some(end) = end else { return Some("centuries left".into()) };
-        let ends = if self.is_limited { "ends before" } else { "ends" };
         Some(format!("{ends} {}", date(&local(end), seconds < FAR)))
     }
+}
+
+/// The seconds from the count `at` to the count `to`, at `rate` values per second now. If the time of a value `grows`
+/// in proportion to n, the sum of n/at over these n, divided by the rate; otherwise their number, divided by the
+/// rate.
+pub(crate) fn seconds_left(at: u64, to: u64, rate: f64, grows: bool) -> f64 {
+    let left = to.saturating_sub(at) as f64 / rate;
+    if grows { left * (at as f64 + to as f64) / (2.0 * at.max(1) as f64) } else { left }
 }
 
 /// A time in the time zone of the system, or in UTC if that is unknown.
@@ -197,7 +211,17 @@ mod tests {
 
     fn state(name: &str, at: u64, to: Option<u64>, rate: Option<f64>) -> State<'_> {
         let extras = ["largest value 234 at 3,653,177".into(), "1,274 rare positions".into()].into();
-        State { name, unit: "values", at, to, is_limited: false, rate, elapsed: Duration::from_secs(6), extras }
+        State {
+            name,
+            unit: "values",
+            at,
+            to,
+            is_limited: false,
+            grows: false,
+            rate,
+            elapsed: Duration::from_secs(6),
+            extras,
+        }
     }
 
     #[test]
@@ -240,6 +264,14 @@ mod tests {
         let long = state.line(100);
         assert!(long.ends_with("░ 5.7 %, 62,259,200 of 1,073,741,824 values, 200,000/s, 1h 24m left"), "{long}");
         assert!(state.line(140).ends_with(" 1h 24m left, largest value 234 at 3,653,177"), "{}", state.line(140));
+    }
+
+    /// From n = 1000 to 3000 a value takes twice the time of the one at 1000, on average.
+    #[test]
+    fn time_left_grows_with_the_time_of_a_value() {
+        let state = State { grows: true, ..state("x", 1000, Some(3000), Some(10.0)) };
+        assert_eq!(state.end().unwrap(), "≥ 6m 40s left");
+        assert!(State { rate: Some(0.001), ..state }.end().unwrap().starts_with("ends after "));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 mod line;
 
-pub(crate) use line::{GAMES, local};
+pub(crate) use line::{GAMES, local, seconds_left};
 
 use super::layout::{self, counted, size};
 use super::{complain, signals};
@@ -128,6 +128,8 @@ struct Task {
     to: Option<u64>,
     /// Whether `to` is only a limit, at which the work ends at the latest.
     is_limited: bool,
+    /// Whether a move leaves two heaps or more.
+    has_splits: bool,
     run: Option<Progress>,
     begun: Instant,
     /// Times and counts: on a terminal those of the last [`RATE_OVER`], in a log that of the last line.
@@ -176,8 +178,9 @@ impl Meter {
         let begun = Instant::now();
         shared.at.store(from, Ordering::Relaxed);
         let samples = [(begun, from)].into();
-        shared.lock().task =
-            Some(Task { name: layout::harmless(name), unit, to, is_limited: false, run: None, begun, samples });
+        let name = layout::harmless(name);
+        let task = Task { name, unit, to, is_limited: false, has_splits: false, run: None, begun, samples };
+        shared.lock().task = Some(task);
     }
 
     /// Shows that the work has reached the count `at`.
@@ -355,7 +358,9 @@ impl Task {
         let extras = self.run.as_ref().map(extras).unwrap_or_default();
         let elapsed = now - self.begun;
         let is_limited = self.is_limited;
-        State { name: &self.name, unit: self.unit, at, to: self.to, is_limited, rate, elapsed, extras }
+        // Without a sparse space every position is rare.
+        let grows = self.has_splits && self.run.is_some_and(|run| run.rares == run.count);
+        State { name: &self.name, unit: self.unit, at, to: self.to, is_limited, grows, rate, elapsed, extras }
     }
 
     /// Remembers when the count was `at`, at most once a second, and only while it changes: if the work reports rarely,
@@ -440,6 +445,11 @@ impl Observer for Meter {
 
     fn started(&mut self, rule: &Rule, from: u64, to: Option<u64>) {
         self.begin(&self.name(rule), from, to);
+        if let Some(shared) = &self.shared
+            && let Some(task) = &mut shared.lock().task
+        {
+            task.has_splits = rule.has_splits();
+        }
     }
 
     fn rehashed(&mut self, count: u64, of: u64) {
@@ -475,7 +485,7 @@ mod tests {
     fn task(samples: &[(Instant, u64)]) -> Task {
         let (name, begun) = (String::new(), samples[0].0);
         let samples = samples.iter().copied().collect();
-        Task { name, unit: "values", to: None, is_limited: false, run: None, begun, samples }
+        Task { name, unit: "values", to: None, is_limited: false, has_splits: true, run: None, begun, samples }
     }
 
     #[test]

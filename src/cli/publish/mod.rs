@@ -132,7 +132,9 @@ fn write_files(
     let write = |name: &str, text: &str| output::whole_file(&dir.join(name), |out| Ok(out.write_all(text.as_bytes())?));
     files::tables(run, manifest, (dir, names), quiet)?;
     files::pictures(&args.run, (dir, names))?;
-    let readme = readme::readme(manifest, names, run);
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let publication = Publication { licence: &args.licence, authors: &args.author, date: &now[..10] };
+    let readme = readme::readme(manifest, names, run, &publication);
     names.push("README.md".into());
     write("README.md", &readme)?;
     for name in names.iter() {
@@ -142,8 +144,6 @@ fn write_files(
     write(MANIFEST, &manifest.text())?;
     let mut files = manifest.files.clone();
     files.push(entry_of(dir, MANIFEST)?);
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let publication = Publication { licence: &args.licence, authors: &args.author, date: &now[..10] };
     names.push(METADATA.into());
     write(METADATA, &publish::ro_crate(manifest, &files, &publication))?;
     Ok(names.len() as u64)

@@ -1,18 +1,21 @@
 //! The README.md of a publication.
 
+use super::METADATA;
 use super::verdict::Verdict;
+use crate::cli::advice::quoted;
 use crate::cli::layout::machine_names;
 use crate::cli::published::MANIFEST;
 use crate::cli::space::which_are_rare;
 use grundy::checkpoint::journal::Origin;
-use grundy::publish::Manifest;
+use grundy::error::printable;
+use grundy::publish::{Manifest, Publication};
 use grundy::run::RunReader;
 use grundy::solver::SparseSpace;
 use grundy::theory::definition::Sequence;
 use std::ops::Range;
 
 /// The text of README.md.
-pub(super) fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> String {
+pub(super) fn readme(manifest: &Manifest, names: &[String], run: &RunReader, publication: &Publication<'_>) -> String {
     let Manifest { game, count, digest, computed, max_value, max_at, mask, rares, last_rare, .. } = manifest;
     let (kernels, machines) =
         (Origin::kernels(&computed.origins).join(", "), machine_names(&Origin::machines(&computed.origins)));
@@ -30,14 +33,19 @@ pub(super) fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> 
         }
     };
     let freed = freed_values(run.discarded());
-    let files: String = names.iter().map(|name| format!("- `{name}`\n")).collect();
+    let others = [MANIFEST, METADATA];
+    let files: String = names.iter().map(String::as_str).chain(others).map(|name| format!("- `{name}`\n")).collect();
+    let Publication { licence, authors, date } = publication;
+    let by = if authors.is_empty() { String::new() } else { format!(" by {}", printable(&authors.join(", "))) };
     format!(
         "# Nim-values of {game}\n\n\
          G(0), …, G({}), exact: {count} values. Largest value: {max_value}, first at n = {max_at}. \
          {rare}\n\n\
          - digest of all values: `{digest}`\n\
          - computed by {}, kernel {kernels}, on {machines}, {} s of computing time, {} failed checks\n\
-         - confirmed: {confirmed}\n{checked}\n\
+         - confirmed: {confirmed}\n{checked}\
+         - to compute the run again: `grundy run {} --to {count}`\n\
+         - published{by}, {date}; licence of the data: <{}>\n\n\
          {freed}`{MANIFEST}` states the digest after every {} values and after all of them. Digest 0 is 32 zero bytes, \
          and digest i, after i segments of 2^24 values, is BLAKE3(digest i-1, BLAKE3(values of segment i as \
          little-endian 16-bit numbers)). \
@@ -47,6 +55,8 @@ pub(super) fn readme(manifest: &Manifest, names: &[String], run: &RunReader) -> 
         computed.program,
         computed.seconds,
         computed.errors,
+        quoted(game),
+        printable(licence),
         manifest.segment,
     )
 }

@@ -88,6 +88,9 @@ pub(super) fn read(path: &Path, manifest: &Manifest) -> Result<serde_json::Value
     let text = input::read_text(path, MAX_BYTES)?;
     let not_one = |why: &str| damage(path, &format!("not a verdict: {}", printable(why)));
     let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| not_one(&e.to_string()))?;
+    if value.get("verdict").is_none() {
+        bail!("{}: this is no verdict of a check; 'grundy merge --json' writes one", path.display());
+    }
     let verdict = Verdict::of(&value).map_err(|why| not_one(&why))?;
     let is_stated = |(at, there): &(u64, String)| (*at, there) == (verdict.count, &verdict.digest);
     if verdict.game != manifest.game || !manifest.points.iter().any(is_stated) {

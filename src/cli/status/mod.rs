@@ -14,6 +14,7 @@ use grundy::error::{Error, Kind};
 use grundy::period::exclude::{self, Excluded};
 use grundy::run::RunReader;
 use grundy::theory::definition::Sequence;
+use grundy::theory::rule::Rule;
 use holder::Holder;
 use indicatif::HumanCount;
 use object::Object;
@@ -243,7 +244,9 @@ impl Examined {
     /// When the running process is expected to have computed its N values.
     fn end(&self) -> Option<SystemTime> {
         let State::Running(Holder { to: Some(to), .. }) = self.state else { return None };
-        pace::end(&self.contents.last, self.pace?, to, self.now)
+        let last = &self.contents.last;
+        let has_splits = last.game.parse::<Rule>().is_ok_and(|rule| rule.has_splits());
+        pace::end(last, has_splits && last.mask == 0, self.pace?, to, self.now)
     }
 }
 

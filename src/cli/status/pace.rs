@@ -1,5 +1,6 @@
 //! The speed of a run over the last minutes, from the last records of its journal.
 
+use super::super::progress::seconds_left;
 use grundy::checkpoint::journal::{Event, Record};
 use std::time::{Duration, SystemTime};
 
@@ -46,9 +47,10 @@ pub(super) fn time(record: &Record) -> Option<SystemTime> {
     humantime::parse_rfc3339(&record.time).ok()
 }
 
-/// When the run reaches `to` values: never before now. `None` if that takes more than a century.
-pub(super) fn end(last: &Record, pace: Pace, to: u64, now: SystemTime) -> Option<SystemTime> {
-    let left = to.saturating_sub(last.count) as f64 / pace.rate.max(1) as f64;
+/// When the run reaches `to` values: never before now. `None` if that takes more than a century. `grows` tells whether
+/// each value needs all pairs of heaps; it may then take longer.
+pub(super) fn end(last: &Record, grows: bool, pace: Pace, to: u64, now: SystemTime) -> Option<SystemTime> {
+    let left = seconds_left(last.count, to, pace.rate.max(1) as f64, grows);
     let left = Duration::try_from_secs_f64(left).ok().filter(|&left| left < CENTURY)?;
     time(last)?.checked_add(left).map(|end| end.max(now))
 }
@@ -82,9 +84,9 @@ mod tests {
         last.time = "2026-11-23T12:00:00Z".to_owned();
         let at = |text: &str| humantime::parse_rfc3339(text).unwrap();
         let pace = Pace { rate: 10, over: Duration::from_secs(10) };
-        let end_at = |now| end(&last, pace, 1600, at(now));
+        let end_at = |now| end(&last, false, pace, 1600, at(now));
         assert_eq!(end_at("2026-11-23T12:00:05Z"), Some(at("2026-11-23T12:01:00Z")));
         assert_eq!(end_at("2026-11-23T12:03:00Z"), Some(at("2026-11-23T12:03:00Z")));
-        assert_eq!(end(&last, pace, u64::MAX, at("2026-11-23T12:00:05Z")), None, "far beyond a century");
+        assert_eq!(end(&last, false, pace, u64::MAX, at("2026-11-23T12:00:05Z")), None, "far beyond a century");
     }
 }
