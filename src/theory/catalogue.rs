@@ -25,10 +25,43 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-const OCTAL3: &str = include_str!("../../data/results/octal3.csv");
-const PROVED: &str = include_str!("../../data/results/periods.csv");
+static OCTAL3: Table = Table::new(include_str!("../../data/results/octal3.csv"), ',');
+static PROVED: Table = Table::new(include_str!("../../data/results/periods.csv"), ',');
+static FRONTIERS: Table = Table::new(include_str!("../../data/frontiers.csv"), ';');
 const RUNS: &str = include_str!("../../data/results/octal-runs.jsonl");
-const FRONTIERS: &str = include_str!("../../data/frontiers.csv");
+
+/// A table whose first column names games.
+struct Table {
+    text: &'static str,
+    separator: char,
+    /// The rows of each game.
+    rows: OnceLock<HashMap<&'static str, Vec<&'static str>>>,
+}
+
+impl Table {
+    const fn new(text: &'static str, separator: char) -> Table {
+        Table { text, separator, rows: OnceLock::new() }
+    }
+
+    /// The cells of the rows of a game.
+    fn rows_of(&self, rule: &Rule) -> impl Iterator<Item = Vec<&'static str>> {
+        let rows = self.rows.get_or_init(|| {
+            let mut rows: HashMap<&str, Vec<&str>> = HashMap::new();
+            for line in self.text.lines().filter(|line| !line.starts_with('#')) {
+                let game = line.split(self.separator).next().unwrap_or_default();
+                rows.entry(game).or_default().push(line);
+            }
+            rows
+        });
+        let rows = rows.get(rule.name()).into_iter().flatten();
+        rows.map(|line| line.split(self.separator).collect())
+    }
+
+    /// The cells of the first row of a game.
+    fn cells_of(&self, rule: &Rule) -> Option<Vec<&'static str>> {
+        self.rows_of(rule).next()
+    }
+}
 
 /// A game that has the standard form of the game in question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,7 +229,7 @@ impl Relative<'_> {
 
     /// How far this program searched this game.
     fn searched(&self) -> Option<Sourced<PeriodFact>> {
-        let surveyed = cells_of(OCTAL3, ',', self.rule);
+        let surveyed = OCTAL3.cells_of(self.rule);
         let surveyed = surveyed.and_then(|cells| Some((cells.get(12)?.parse().ok()?, SURVEY.to_owned())));
         let computed = run_of(self.rule).map(|run| (run.count, LONG_RUN.to_owned()));
         let (values, source) = surveyed.max(computed)?;
@@ -206,7 +239,7 @@ impl Relative<'_> {
     /// How many values of this game are computed.
     fn computed(&self) -> Option<Sourced<u64>> {
         let of = |cells: &[&str]| Some((cells.get(1)?.parse::<u64>().ok()?, cells.get(2)?.to_string()));
-        let (values, source) = rows_of(FRONTIERS, ';', self.rule).filter_map(|cells| of(&cells)).max()?;
+        let (values, source) = FRONTIERS.rows_of(self.rule).filter_map(|cells| of(&cells)).max()?;
         Some(Sourced { fact: values, source: self.of(source) })
     }
 
@@ -219,7 +252,7 @@ impl Relative<'_> {
             None => match run_of(self.rule).filter(|run| run.mask != 0) {
                 Some(run) => ((run.mask, run.position), Some(run.last_rare), LONG_RUN.to_owned()),
                 None => {
-                    let cells = cells_of(OCTAL3, ',', self.rule)?;
+                    let cells = OCTAL3.cells_of(self.rule)?;
                     let mask = u16::from_str_radix(cells.get(8)?.strip_prefix("0x")?, 16).ok()?;
                     ((mask, cells.get(9)?.parse().ok()?), cells.get(7)?.parse().ok(), SURVEY.to_owned())
                 }
@@ -265,23 +298,27 @@ struct LongRun {
 }
 
 /// The long run of a game.
-fn run_of(rule: &Rule) -> Option<LongRun> {
-    let mut runs = RUNS.lines().filter_map(|line| serde_json::from_str::<LongRun>(line).ok());
-    runs.find(|run| run.game == rule.name())
+fn run_of(rule: &Rule) -> Option<&'static LongRun> {
+    static ALL: OnceLock<HashMap<String, LongRun>> = OnceLock::new();
+    let all = ALL.get_or_init(|| {
+        let runs = RUNS.lines().filter_map(|line| serde_json::from_str::<LongRun>(line).ok());
+        runs.map(|run| (run.game.clone(), run)).collect()
+    });
+    all.get(rule.name())
 }
 
 /// Period, preperiod and source, as stated for this very game.
 fn known_period(rule: &Rule) -> Option<(u64, u64, String)> {
-    let row = |table, columns: [usize; 3]| {
-        let cells = cells_of(table, ',', rule)?;
+    let row = |table: &Table, columns: [usize; 3]| {
+        let cells = table.cells_of(rule)?;
         let [period, preperiod, theorem] = columns.map(|column| cells.get(column).copied().unwrap_or_default());
         Some((period.parse().ok()?, preperiod.parse().ok()?, theorem))
     };
     let by_survey =
-        || row(OCTAL3, [2, 3, 10]).map(|(p, n, theorem)| (p, n, format!("proved by theorem {theorem}, {SURVEY}")));
+        || row(&OCTAL3, [2, 3, 10]).map(|(p, n, theorem)| (p, n, format!("proved by theorem {theorem}, {SURVEY}")));
     let by_search = || {
         let file = "data/results/periods.csv";
-        row(PROVED, [1, 2, 4])
+        row(&PROVED, [1, 2, 4])
             .map(|(p, n, theorem)| (p, n, format!("proved by theorem {theorem}, search with this program, {file}")))
     };
     let by_name = || {
@@ -289,18 +326,6 @@ fn known_period(rule: &Rule) -> Option<(u64, u64, String)> {
         known.period.map(|(period, preperiod)| (period, preperiod, "built into this program".to_owned()))
     };
     by_survey().or_else(by_search).or_else(by_name)
-}
-
-/// The cells of the first row of a game.
-fn cells_of<'a>(table: &'a str, separator: char, rule: &Rule) -> Option<Vec<&'a str>> {
-    rows_of(table, separator, rule).next()
-}
-
-/// The cells of the rows of a game.
-fn rows_of<'a>(table: &'a str, separator: char, rule: &Rule) -> impl Iterator<Item = Vec<&'a str>> {
-    let rows = table.lines().filter(|line| !line.starts_with('#')).map(move |line| line.split(separator));
-    let name = rule.name().to_owned();
-    rows.filter(move |cells| cells.clone().next() == Some(&name)).map(Iterator::collect)
 }
 
 /// The preperiod of a game with shift s whose standard form has preperiod 0 and this period; at most s. `None` if it
@@ -359,7 +384,7 @@ mod tests {
             assert!(source.contains("proved by theorem"), "{code}: {source}");
             let values = definition::values(&rule, index(2 * preperiod + 3 * period + 50)).unwrap();
             assert_eq!(preperiod_in(&values, index(period)), index(preperiod), "{code}: period {period}");
-            let is_surveyed = cells_of(OCTAL3, ',', &rule).is_some();
+            let is_surveyed = OCTAL3.cells_of(&rule).is_some();
             checked = if is_surveyed { (checked.0 + 1, checked.1) } else { (checked.0, checked.1 + 1) };
         }
         assert!(checked.0 > 10 && checked.1 > 10, "surveyed and other codes: {checked:?}");
@@ -419,7 +444,7 @@ mod tests {
         for line in RUNS.lines() {
             let run: LongRun = serde_json::from_str(line).unwrap();
             let rule = rule(&run.game);
-            let surveyed = cells_of(OCTAL3, ',', &rule).unwrap();
+            let surveyed = OCTAL3.cells_of(&rule).unwrap();
             assert!(surveyed[12].parse::<u64>().unwrap() <= run.count, "{}", run.game);
             let PeriodFact::Searched { values } = known(&rule).period.unwrap().fact else { panic!("{}", run.game) };
             assert!(values >= run.count, "{}", run.game);
