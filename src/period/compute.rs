@@ -14,26 +14,20 @@ use super::preperiod::WindowProof;
 use super::primes::prime_factors;
 use super::retrace::DiscardingRun;
 use super::search::last_difference;
-use super::watch::Watch;
-use super::waypoints::{Recorder, STRIDE, Waypoints};
+use super::session::{RunSettings, Session};
+use super::waypoints::{STRIDE, Waypoints};
 use super::{Finding, OffsetCopies, Repeat, Status, Subject};
 use crate::checkpoint::commit::RETAINED_HEAD;
 use crate::error::{Error, Result};
-use crate::run::{Observer, Opening, Options, Progress, ProofSummary, Run, RunReader};
-use crate::solver::ends::LOOKBACKS_RETAINED;
-use crate::solver::{self, SequenceStats, SparseSpace};
+use crate::run::{Observer, Options, RunReader};
+use crate::solver::SequenceStats;
 use crate::theory::definition::{Prefix, Sequence};
 use crate::theory::rule::Rule;
-use crate::verify;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 /// Number of values at which a run directory is first searched.
 const FIRST_LOOK_ON_DISK: u64 = 1 << 20;
-
-/// Maximum time that a later step of a search re-hashes the table without notifying the observer.
-const QUIET_REHASH: Duration = Duration::from_secs(2);
 
 /// Note before all values are computed again.
 const ALL_AGAIN: &str =
@@ -67,182 +61,6 @@ pub enum Found {
         /// Number of values to verify.
         of: u64,
     },
-}
-
-/// Passes the events of all runs of a search to one observer, and watches the values for a period.
-struct Watching<'a> {
-    inner: &'a mut (dyn Observer + Send),
-    watch: Watch,
-    /// Saves waypoints of a run that discards values.
-    recorder: Option<Recorder>,
-    dir: &'a Path,
-    /// Maximum number of values of the whole search; each [`Run`] covers a part of it.
-    to: Option<u64>,
-    /// Stops the run; set when `outer` is set, and when the watch has found a period.
-    stop: &'a AtomicBool,
-    /// The stop flag of the caller.
-    outer: &'a AtomicBool,
-    /// Number of first values that this process has verified or computed; all, once a run has started.
-    verified: u64,
-    /// Number of values verified, and number of values to verify, as of the last event.
-    rehashed: (u64, u64),
-    /// End of the previous run of this search; `None` during the first.
-    previous_run_ended: Option<Instant>,
-    /// Whether the observer shows the search, rather than a re-hash.
-    shows_search: bool,
-    /// Whether the values of the game end: the next one exceeds 65535, or not all moves of its heap are listed.
-    has_ended: bool,
-}
-
-impl Observer for Watching<'_> {
-    fn opened(&mut self, opening: &Opening<'_>) {
-        self.forget(opening.rule);
-        if self.previous_run_ended.is_none() {
-            let needed = opening.needed.filter(|_| self.to == opening.to);
-            self.inner.opened(&Opening { to: self.to, needed, ..*opening });
-        }
-    }
-
-    fn started(&mut self, rule: &Rule, from: u64, _: Option<u64>) {
-        self.verified = u64::MAX;
-        self.forget(rule);
-        // The run has just re-hashed these values, so the watch may read them. It starts from the saved state, not
-        // from what it saw before a failed check.
-        let view = match RunReader::open(self.dir) {
-            Ok(view) => Some(view),
-            Err(error) => {
-                // A new run has no record yet.
-                if from > 0 {
-                    self.warn(&format!("no waypoints are saved, and the watch for the period begins again: {error}"));
-                }
-                None
-            }
-        };
-        let waypoints = view.as_ref().filter(|view| view.contents.last.keep.is_some());
-        self.recorder = waypoints.map(|view| Recorder::new(Waypoints::of(self.dir, &view.contents.last.run), STRIDE));
-        let resumed = view.map(|view| Watch::resume(rule, self.dir, &view)).transpose().unwrap_or_else(|error| {
-            self.warn(&format!("the watch for the period begins again: {error}"));
-            None
-        });
-        if let Some(resumed) = resumed.filter(|_| from > 0) {
-            self.watch = resumed;
-        }
-        if !std::mem::replace(&mut self.shows_search, true) {
-            self.inner.started(rule, from, self.to);
-        }
-    }
-
-    fn rehashed(&mut self, count: u64, of: u64) {
-        self.rehashed = (count, of);
-        if self.previous_run_ended.is_none_or(|ended| ended.elapsed() > QUIET_REHASH) {
-            self.shows_search = false;
-            self.inner.rehashed(count, of);
-        }
-        self.stop.fetch_or(self.outer.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-
-    fn advanced(&mut self, progress: &Progress) {
-        self.inner.advanced(progress);
-        let saved = self.recorder.as_mut().map(|recorder| recorder.committed(progress.committed));
-        if let Some(Err(error)) = saved {
-            self.recorder = None;
-            self.warn(&format!("no more waypoints are saved, so the preperiod will take longer: {error}"));
-        }
-        let done = self.outer.load(Ordering::Relaxed) || self.watch.found.is_some();
-        self.stop.fetch_or(done, Ordering::Relaxed);
-    }
-
-    fn recomputed(&mut self, done: u64, of: u64) {
-        self.inner.recomputed(done, of);
-    }
-
-    fn proved(&mut self, from: u64, values: &[u16], proof: &ProofSummary) {
-        self.watch.see(from, values, proof);
-        if proof.space == SparseSpace::NONE {
-            return;
-        }
-        let width = solver::lookback(&self.watch.rule, proof.last_rare).saturating_mul(LOOKBACKS_RETAINED);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.see(from, values, width);
-        }
-    }
-
-    fn note(&mut self, text: &str) {
-        self.inner.note(text);
-    }
-
-    fn warn(&mut self, text: &str) {
-        self.inner.warn(text);
-    }
-}
-
-impl<'a> Watching<'a> {
-    /// What passes events to `inner`; it sets `stop` when `outer` is set, and when a period is found.
-    fn new(
-        search: &RunSearch<'a>,
-        inner: &'a mut (dyn Observer + Send),
-        stop: &'a AtomicBool,
-        outer: &'a AtomicBool,
-    ) -> Watching<'a> {
-        Watching {
-            inner,
-            watch: Watch::new(search.rule),
-            recorder: None,
-            dir: search.dir,
-            to: search.options.to,
-            stop,
-            outer,
-            verified: 0,
-            rehashed: (0, 0),
-            previous_run_ended: None,
-            shows_search: false,
-            has_ended: false,
-        }
-    }
-
-    /// Forgets what the values of an earlier attempt showed. After a failed check the run is opened again, without the
-    /// values after its last commit: a period that they showed must neither stop the search nor be its result.
-    fn forget(&mut self, rule: &Rule) {
-        self.watch = Watch::new(rule);
-        self.stop.store(self.outer.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-
-    /// Computes up to `goal` values, or those that there are, and opens the run; `None` when the stop flag was set
-    /// before all stored values were verified.
-    fn compute(&mut self, rule: &Rule, options: &Options, goal: u64) -> Result<Option<RunReader>> {
-        self.stop.store(false, Ordering::Relaxed);
-        let options = Options { to: Some(goal), ..options.clone() };
-        let dir = self.dir;
-        let stop = self.stop;
-        let stopped = match Run::builder(rule, dir).options(options).observer(self).stop(stop).run() {
-            Err(end @ (Error::ValueTooLarge { .. } | Error::Unlisted { .. })) => {
-                self.has_ended = true;
-                self.inner.note(&end.to_string());
-                false
-            }
-            outcome => outcome?.stopped,
-        };
-        self.previous_run_ended = Some(Instant::now());
-        if stopped && self.verified == 0 {
-            return Ok(None);
-        }
-        let view = RunReader::open(self.dir)?;
-        if stopped && self.verified < view.len() {
-            return Ok(None); // another process has written more values
-        }
-        view.check_suspect()?;
-        Ok(Some(view))
-    }
-
-    /// Verifies all stored values and opens the run; `None` when the stop flag was set before the end.
-    fn verify(&mut self) -> Result<Option<RunReader>> {
-        let verified = verify::verified(self.dir, |done, of| {
-            self.rehashed(done, of);
-            !self.outer.load(Ordering::Relaxed)
-        })?;
-        self.verified = verified.as_ref().map_or(self.verified, |view| view.len());
-        Ok(verified)
-    }
 }
 
 /// A search for the period of a game in a run directory, which is created or resumed.
@@ -294,27 +112,25 @@ impl RunSearch<'_> {
         let there = RunReader::open(self.dir)
             .map_or(0, |view| if view.rule.name() == self.rule.name() { view.len() } else { 0 });
         let ended = AtomicBool::new(false);
-        let mut watching = Watching::new(self, observer, &ended, stop);
-        watching.rehashed = (0, there);
+        let RunSearch { rule, dir, options, .. } = *self;
+        let mut session = Session::new(RunSettings { rule, dir, options }, observer, &ended, stop);
         loop {
             let opened = match (goal > there).then_some(goal) {
-                Some(goal) => watching.compute(self.rule, self.options, goal),
-                None => match watching.verify() {
+                Some(goal) => session.compute(goal),
+                None => match session.verify() {
                     // An interrupted run, which is resumed first.
-                    Err(Error::Damage { damage, .. }) if damage.is_interruption() => {
-                        watching.compute(self.rule, self.options, there)
-                    }
+                    Err(Error::Damage { damage, .. }) if damage.is_interruption() => session.compute(there),
                     opened => opened,
                 },
             };
             let Some(view) = opened? else {
-                let (verified, of) = watching.rehashed;
-                return Ok(Found::Unverified { verified, of });
+                let (verified, of) = session.last_rehashed();
+                return Ok(Found::Unverified { verified, of: of.max(there) });
             };
             let stopped = stop.load(Ordering::Relaxed);
-            let mut finding = Box::new(self.search(&view, &mut watching, stopped)?);
-            let stopped = self.complete(&view, &mut finding, &mut watching, stopped)?;
-            let is_whole = finding.count >= to || watching.has_ended;
+            let mut finding = Box::new(self.search(&view, &mut session, stopped)?);
+            let stopped = self.complete(&view, &mut finding, &mut session, stopped)?;
+            let is_whole = finding.count >= to || session.has_ended();
             if finding.status() == Status::Proved || stopped.is_some() || is_whole {
                 return Ok(Found::Searched { view: Box::new(view), finding, stopped });
             }
@@ -326,21 +142,22 @@ impl RunSearch<'_> {
     }
 
     /// Searches the values of the run, and takes the period that the watch has found when they do not prove one.
-    fn search(&self, view: &RunReader, watching: &mut Watching<'_>, stopped: bool) -> Result<Finding> {
+    fn search(&self, view: &RunReader, session: &mut Session<'_>, stopped: bool) -> Result<Finding> {
         let freed = view.discarded_stats()?;
         let subject =
             Subject { rule: self.rule, method: self.options.method, space: view.space(), values: view, freed: &freed };
         let mut finding = subject.find()?;
         // What the watch has found counts whether or not it can be saved.
-        if (stopped || watching.watch.found.is_some())
-            && let Err(error) = watching.watch.write_down(self.dir, view)
+        let watch = session.watch();
+        if (stopped || watch.found.is_some())
+            && let Err(error) = watch.write_down(self.dir, view)
         {
-            watching.warn(&format!("the state of the watch for the period is not saved: {error}"));
+            session.warn(&format!("the state of the watch for the period is not saved: {error}"));
         }
         if finding.status() != Status::Proved {
             // The watch sees values before they are committed.
             let is_committed = |found: &Repeat| found.proof.as_ref().is_some_and(|proof| proof.length <= view.len());
-            finding.repeat = watching.watch.found.take().filter(is_committed).or(finding.repeat);
+            finding.repeat = session.watch().found.take().filter(is_committed).or(finding.repeat);
         }
         Ok(finding)
     }
@@ -350,7 +167,7 @@ impl RunSearch<'_> {
         &self,
         view: &RunReader,
         finding: &mut Finding,
-        watching: &mut Watching<'_>,
+        session: &mut Session<'_>,
         stopped: bool,
     ) -> Result<Option<Stopped>> {
         let stopped = stopped && finding.count < self.options.to.unwrap_or(u64::MAX);
@@ -361,19 +178,18 @@ impl RunSearch<'_> {
         if exact && (!self.certify || view.discarded().is_empty()) {
             return Ok(None);
         }
-        let is_complete = !stopped && self.compute_again(view, finding, watching)?;
+        let is_complete = !stopped && self.compute_again(view, finding, session)?;
         Ok((!is_complete).then_some(Stopped::Preperiod))
     }
 
     /// Computes values again to find the least preperiod of a period proved by P4, and the facts of a certificate, when
     /// earlier values are discarded. After another proof it computes nothing, and the preperiod stays a bound. Returns
     /// false when the stop flag ended the computation.
-    fn compute_again(&self, view: &RunReader, finding: &mut Finding, watching: &mut Watching<'_>) -> Result<bool> {
+    fn compute_again(&self, view: &RunReader, finding: &mut Finding, session: &mut Session<'_>) -> Result<bool> {
         let Some(repeat) = finding.repeat.as_mut() else { return Ok(true) };
         let Some(proof) = &mut repeat.proof else { return Ok(true) };
         let Some(window) = proof.window else { return Ok(true) };
-        let observer = &mut *watching.inner;
-        let stop = watching.outer;
+        let (observer, stop) = session.caller();
         let RunSearch { rule, options: Options { method, .. }, .. } = *self;
         let proved = WindowProof { rule, method: *method, period: repeat.period, proof, window };
         let go_on = |observer: &mut (dyn Observer + Send), done, of| {

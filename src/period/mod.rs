@@ -32,6 +32,7 @@ mod retrace;
 mod sealed_values;
 mod search;
 mod segment_check;
+mod session;
 pub mod theorems;
 mod watch;
 mod watch_state;

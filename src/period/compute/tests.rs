@@ -1,5 +1,6 @@
 use super::*;
 use crate::period::{Proof, Theorem};
+use crate::run::{Opening, Progress, ProofSummary, Run};
 use crate::solver::{Method, Solver};
 
 /// What a search holds when its watch has found a period in values that are not committed, and a check then fails: the
@@ -10,30 +11,30 @@ fn period_is_forgotten_with_the_values_that_showed_it() {
     let home = tempfile::tempdir().unwrap();
     let dir = &home.path().join("run");
     let (stop, outer) = (&AtomicBool::new(false), &AtomicBool::new(false));
-    let search = RunSearch { rule: &rule, dir, options: &Options::default(), certify: false };
+    let settings = RunSettings { rule: &rule, dir, options: &Options::default() };
     let observer = &mut ();
-    let mut watching = Watching::new(&search, observer, stop, outer);
+    let mut session = Session::new(settings, observer, stop, outer);
 
     let mut solver = Solver::new(&rule, Method::default(), None, &[].as_slice()).unwrap();
     let (mut values, mut fresh) = (Vec::new(), Vec::new());
-    while watching.watch.found.is_none() {
+    while session.watch().found.is_none() {
         assert!(values.len() < 1 << 20, "the watch finds the period 149459 of .16");
         fresh.clear();
         solver.advance(&values, 1 << 20, &mut fresh).unwrap();
         let (rares, last_rare) = solver.count_rare_positions((values.len() + fresh.len()) as u64);
         let proof = ProofSummary { space: solver.space(), rares, last_rare, depth: solver.take_depth() };
-        watching.proved(values.len() as u64, &fresh, &proof);
+        session.proved(values.len() as u64, &fresh, &proof);
         values.extend_from_slice(&fresh);
     }
-    let found = watching.watch.found.clone();
+    let found = session.watch().found.clone();
     // Without a committed value; and with some.
     for to in [1000, 2000] {
-        watching.advanced(&Progress { count: values.len() as u64, ..Progress::default() });
+        session.advanced(&Progress { count: values.len() as u64, ..Progress::default() });
         assert!(stop.load(Ordering::Relaxed), "the period ends the run");
-        let outcome = Run::builder(&rule, dir).to(to).observer(&mut watching).stop(stop).run().unwrap();
+        let outcome = Run::builder(&rule, dir).to(to).observer(&mut session).stop(stop).run().unwrap();
         assert_eq!((outcome.progress.count, outcome.stopped), (to, false));
-        assert_eq!(watching.watch.found.take(), None);
-        watching.watch.found.clone_from(&found);
+        assert_eq!(session.watch().found.take(), None);
+        session.watch().found.clone_from(&found);
     }
 }
 
