@@ -5,8 +5,9 @@ use super::progress::note;
 use super::survey::Format;
 use super::{Usage, complain};
 use anyhow::{Result, anyhow};
-use grundy::survey::{self, Missing};
+use grundy::survey::{self, Missing, Record};
 use grundy::units::{self, Joined, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -80,8 +81,18 @@ pub(crate) fn merge(args: &Args) -> Result<ExitCode> {
             return Ok(ExitCode::from(super::INCOMPLETE));
         }
     }
+    note_versions(&collection.records);
     write(&format.text(collection.records.values())?, args)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Notes that records were written by several versions of the program.
+fn note_versions<K>(records: &BTreeMap<K, Record>) {
+    let versions: BTreeSet<&str> = records.values().map(|record| record.program.as_str()).collect();
+    if versions.len() > 1 {
+        let versions: Vec<&str> = versions.into_iter().collect();
+        note(&format!("{} versions of the program wrote these records: {}", versions.len(), versions.join("; ")));
+    }
 }
 
 /// Refuses a path that is not a directory.
@@ -147,7 +158,11 @@ fn merge_units(dirs: &[&Path], format: Format, args: &Args) -> Result<ExitCode> 
         }
     }
     let text = match &verdict {
-        None => format.text(joined.records().values())?,
+        None => {
+            let records = joined.records();
+            note_versions(&records);
+            format.text(records.values())?
+        }
         Some(verdict) => verdict_text(verdict, format)?,
     };
     write(&text, args)?;

@@ -114,6 +114,21 @@ fn merge_refuses_records_that_cannot_both_be_true() {
 }
 
 #[test]
+fn merge_names_the_versions_that_wrote_the_records() {
+    let home = Home::new();
+    std::fs::write(home.path("games"), "kayles\n.07\n").unwrap();
+    home.well("-q survey games --to 5000 -o dir");
+    let (_, _, stderr) = home.reply("merge dir");
+    assert!(!stderr.contains("versions"), "{stderr}");
+    change(&home, "dir/0.07.json", "dir/0.07.json", &[("program", json!("grundy 0.0.1"))]);
+    let (status, _, stderr) = home.reply("merge dir");
+    assert!(
+        status == 0 && stderr.contains("2 versions of the program wrote these records: grundy 0.0.1; "),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn a_record_of_p4_needs_values_for_its_window() {
     let home = Home::new();
     std::fs::write(home.path("games"), "grundy\n").unwrap();
