@@ -29,9 +29,12 @@ pub(super) fn paragraph(label: &str, text: &str) -> String {
     filled(text, &column(label), LABELS)
 }
 
-/// A line with a label in a column, not broken however long it is: a command to be copied.
+/// A command to be copied, after its label, or in the next line if it does not fit beside it; never broken.
 pub(super) fn unbroken(label: &str, command: &str) -> String {
-    column(label) + command + "\n"
+    if LABELS + command.chars().count() <= WIDTH {
+        return column(label) + command + "\n";
+    }
+    format!("{}\n  {command}\n", painted(LABEL, label))
 }
 
 /// A label, padded to the width of its column.

@@ -86,6 +86,9 @@ fn warn(text: &str) {
     }
 }
 
+/// The values of a game that reach this one may soon exceed the largest that is stored.
+const LARGE: u16 = 1 << 14;
+
 /// Shows the progress of one task at a time.
 pub(crate) struct Meter {
     /// `None` if nothing is shown.
@@ -93,6 +96,8 @@ pub(crate) struct Meter {
     thread: Option<JoinHandle<()>>,
     /// Name of the task, shown before the name of the game.
     task: Option<&'static str>,
+    /// Whether a line about large values was written.
+    noted_large: bool,
 }
 
 /// What the work and the thread of the display share.
@@ -140,7 +145,7 @@ impl Meter {
     /// Creates a meter; it shows nothing before [`Meter::begin`], and never anything if `quiet` is set.
     pub(crate) fn new(quiet: bool) -> Meter {
         if quiet {
-            return Meter { shared: None, thread: None, task: None };
+            return Meter { shared: None, thread: None, task: None, noted_large: false };
         }
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let display = Display {
@@ -157,7 +162,7 @@ impl Meter {
         let shown = Arc::clone(&shared);
         let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || shown.show());
         // Where no thread can be started, the work goes on without a display.
-        Meter { shared: Some(shared), thread: thread.ok(), task: None }
+        Meter { shared: Some(shared), thread: thread.ok(), task: None, noted_large: false }
     }
 
     /// Creates a meter that shows `task` before the name of the game.
@@ -462,6 +467,10 @@ impl Observer for Meter {
             && let Some(task) = &mut shared.lock().task
         {
             task.run = Some(*progress);
+        }
+        let Progress { max_value, max_at, .. } = *progress;
+        if max_value >= LARGE && !std::mem::replace(&mut self.noted_large, true) {
+            self.say(&format!("G({max_at}) = {max_value}: the computation ends at the first value above 65535"));
         }
     }
 
