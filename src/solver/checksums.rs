@@ -7,7 +7,7 @@
 //! between.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Deref;
+use std::ops::{Deref, RangeBounds};
 
 /// A 64-bit checksum of data in memory: two different inputs have the same one with probability 2^-64. It never
 /// outlives the process, so it may use [`DefaultHasher`], whose algorithm can change with the compiler.
@@ -61,29 +61,83 @@ impl<T> Deref for Checked<T> {
     }
 }
 
-/// The checksum of a list whose entries come, go and change their order: the sum of the checksums of its entries, each
-/// taken when the entry is added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct EntrySum(u64);
+/// A list whose entries come, go and change their order, with the sum of the checksums that they had when they came.
+#[derive(Clone, Debug)]
+pub(super) struct CheckedList<T> {
+    entries: Vec<T>,
+    sum: u64,
+    /// Whether entries that were replaced had another checksum than when they came.
+    damaged: bool,
+}
 
-impl EntrySum {
-    /// The checksum of these entries.
-    pub(super) fn of<T: Hash>(entries: &[T]) -> EntrySum {
-        let mut sum = EntrySum::default();
-        for entry in entries {
-            sum.add(entry);
+impl<T: Hash> CheckedList<T> {
+    pub(super) fn new(entries: Vec<T>) -> CheckedList<T> {
+        CheckedList { sum: sum_of(&entries), entries, damaged: false }
+    }
+
+    /// Appends an entry.
+    pub(super) fn push(&mut self, entry: T) {
+        self.sum = self.sum.wrapping_add(hash(&entry));
+        self.entries.push(entry);
+    }
+
+    /// Removes the entries of a range of indices.
+    pub(super) fn remove(&mut self, range: impl RangeBounds<usize>) {
+        for entry in self.entries.drain(range) {
+            self.sum = self.sum.wrapping_sub(hash(entry));
         }
-        sum
     }
 
-    /// Enters an entry that joins the list.
-    pub(super) fn add(&mut self, entry: impl Hash) {
-        self.0 = self.0.wrapping_add(hash(entry));
+    /// Replaces the list by the same entries in another order.
+    pub(super) fn reorder(&mut self, entries: Vec<T>) {
+        self.entries = entries;
     }
 
-    /// Removes an entry that leaves the list.
-    pub(super) fn remove(&mut self, entry: impl Hash) {
-        self.0 = self.0.wrapping_sub(hash(entry));
+    /// Replaces the list by the entries of `all` that are not `left_out`, after comparing both lists with their
+    /// checksums.
+    pub(super) fn replace(&mut self, all: &CheckedList<T>, left_out: impl Fn(&T) -> bool)
+    where
+        T: Copy,
+    {
+        let damaged = !self.is_intact() || !all.is_intact();
+        *self = CheckedList { entries: Vec::new(), sum: all.sum, damaged };
+        for entry in &all.entries {
+            if left_out(entry) {
+                self.sum = self.sum.wrapping_sub(hash(entry));
+            } else {
+                self.entries.push(*entry);
+            }
+        }
+    }
+
+    /// Whether the entries, and all that were replaced, agree with their checksums.
+    pub(super) fn is_intact(&self) -> bool {
+        !self.damaged && sum_of(&self.entries) == self.sum
+    }
+
+    /// The entries without their checksums, to flip bits of them.
+    #[cfg(test)]
+    pub(super) fn entries_mut(&mut self) -> &mut [T] {
+        &mut self.entries
+    }
+}
+
+fn sum_of<T: Hash>(entries: &[T]) -> u64 {
+    entries.iter().fold(0, |sum, entry| sum.wrapping_add(hash(entry)))
+}
+
+impl<T> Default for CheckedList<T> {
+    fn default() -> CheckedList<T> {
+        CheckedList { entries: Vec::new(), sum: 0, damaged: false }
+    }
+}
+
+impl<T> Deref for CheckedList<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.entries
     }
 }
 
@@ -144,10 +198,28 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_entries_ignores_their_order_alone() {
-        let sum = EntrySum::of(&[1, 2, 3]);
-        assert_eq!(sum, EntrySum::of(&[3, 1, 2]));
-        assert_ne!(sum, EntrySum::of(&[1, 2, 2]));
-        assert_ne!(sum, EntrySum::of(&[1, 2]));
+    fn a_list_notices_every_change_but_that_of_the_order() {
+        let mut list = CheckedList::new(vec![1, 2, 3, 4]);
+        list.push(5);
+        list.remove(1..2);
+        list.reorder(vec![5, 4, 3, 1]);
+        assert!(list.is_intact() && *list == [5, 4, 3, 1]);
+        for wrong in [vec![5, 4, 3, 3], vec![5, 4, 3], vec![5, 4, 3, 1, 0]] {
+            let mut changed = list.clone();
+            changed.reorder(wrong);
+            assert!(!changed.is_intact());
+        }
+        let mut odd = CheckedList::default();
+        odd.replace(&list, |entry| entry % 2 == 0);
+        assert!(odd.is_intact() && *odd == [5, 3, 1]);
+        // A change of either list is noticed after the replacement.
+        let mut changed = list.clone();
+        changed.entries_mut()[1] ^= 1;
+        odd.replace(&changed, |_| true);
+        assert!(!odd.is_intact());
+        let mut flipped = list.clone();
+        flipped.entries_mut()[0] ^= 2;
+        flipped.replace(&list, |_| false);
+        assert!(*flipped == *list && !flipped.is_intact());
     }
 }

@@ -15,7 +15,7 @@ impl CandidateStream {
     pub(super) fn lanes(&mut self, count: usize, pipeline: &Pipeline<'_>) -> Stop {
         let start = self.end();
         // With many irregular lookups the kernel would leave most of the work undone.
-        let use_kernel = count > LANES / 8 && self.plan.irregular.len() * 4 < self.lookups.list().len();
+        let use_kernel = count > LANES / 8 && self.plan.irregular.len() * 4 < self.lookups.len();
         let done = if !use_kernel {
             self.lanes_by_value(count)
         } else if let Some(mut far) = self.take_far(start, pipeline) {

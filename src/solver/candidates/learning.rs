@@ -88,7 +88,7 @@ impl CandidateStream {
     /// Number of middle and late lookups.
     fn count_late(&self) -> usize {
         let late = LANES as u64..self.least_far as u64;
-        self.lookups.list().iter().filter(|lookup| late.contains(&lookup.offset)).count()
+        self.lookups.iter().filter(|lookup| late.contains(&lookup.offset)).count()
     }
 
     /// Decides which lookups are far, learns the order of the lookups, and chooses the budget.
@@ -112,7 +112,7 @@ impl CandidateStream {
         let answers: Vec<usize> = sample.iter().map(|&n| self.answer(n)).collect();
         let least = if self.may_share_far() { self.least_far as u64 } else { 0 };
         let (mut order, mut rest): (Vec<Lookup>, Vec<Lookup>) =
-            self.lookups.list().iter().copied().partition(|lookup| lookup.offset >= least);
+            self.lookups.iter().copied().partition(|lookup| lookup.offset >= least);
         lookup_order::learn(&mut order, MOST_CHOSEN, &answers, |lookup, i| self.option(lookup, sample[i]));
         order.append(&mut rest);
         self.lookups.reorder(order);
@@ -142,7 +142,7 @@ impl CandidateStream {
 
     /// The estimated cost of each budget, from the codes that the lookups leave open.
     fn model<'a>(&self, left: &'a [Left]) -> CostModel<'a> {
-        let (ranks, values) = (self.lookups.list().len(), self.sampled_positions().count() * LANES);
+        let (ranks, values) = (self.lookups.len(), self.sampled_positions().count() * LANES);
         CostModel::new(left, ranks, values, self.budget.codes).with_late(self.count_late(), self.serial_weight())
     }
 
@@ -150,7 +150,7 @@ impl CandidateStream {
     fn left_open(&self) -> Vec<Left> {
         let runs = self.sampled_runs();
         let first = runs.iter().map(|run| run.at).min().unwrap_or(0);
-        let probes: Vec<Probe> = self.lookups.list().iter().map(|lookup| self.sample_probe(lookup, first)).collect();
+        let probes: Vec<Probe> = self.lookups.iter().map(|lookup| self.sample_probe(lookup, first)).collect();
         lookup_order::left(self.kernel, self.windows.codes().items(), &probes, &runs, self.budget.codes)
     }
 
@@ -169,7 +169,7 @@ impl CandidateStream {
     fn sampled_positions(&self) -> impl Iterator<Item = u64> {
         /// Maximum number of lookups, times runs.
         const MOST_LOOKUPS: usize = 1 << 22;
-        let most = (MOST_LOOKUPS / self.lookups.list().len().max(1)).max(1);
+        let most = (MOST_LOOKUPS / self.lookups.len().max(1)).max(1);
         lookup_order::last_runs(self.end()).take(most)
     }
 

@@ -57,14 +57,14 @@ mod tests;
 mod windows;
 
 use super::SequenceStats;
-use super::checksums::Checked;
+use super::checksums::{Checked, CheckedList};
 use super::clocks::LearningClocks;
 use super::codes::Codes;
 use super::cost;
 use super::lookup_order;
 use super::lookups::far_lanes::SharedLanes;
 use super::lookups::plan::{Budget, LEAST_FAR, LookupPlan, PLANNED, Planner, RECURRENCE_VALUES, StageBudget};
-use super::lookups::{Lookup, LookupList, RarePositions};
+use super::lookups::{Lookup, RarePositions};
 use super::parallelism::Threads;
 use super::pipeline::Pipeline;
 use crate::error::{Error, Result};
@@ -84,7 +84,7 @@ pub(super) struct CandidateStream {
     kernel: Kernel,
     rare_positions: RarePositions,
     /// All lookups, in learnt order.
-    lookups: LookupList,
+    lookups: CheckedList<Lookup>,
     budget: Budget,
     plan: Checked<Arc<LookupPlan>>,
     clocks: LearningClocks,
@@ -144,7 +144,7 @@ impl CandidateStream {
             space,
             kernel,
             rare_positions: RarePositions::default(),
-            lookups: LookupList::default(),
+            lookups: CheckedList::default(),
             budget: Budget {
                 codes: kernel::MOST_CODES,
                 marks: cost::UNLEARNT_LOOKUPS,
@@ -341,7 +341,7 @@ impl CandidateStream {
             rule: &self.rule,
             space: self.space,
             rare_positions: &self.rare_positions,
-            lookups: self.lookups.list(),
+            lookups: &self.lookups,
             budget: &self.budget,
             least_far: self.least_far,
             recurrence_range: self.recurrence_range.codes,
@@ -354,7 +354,7 @@ impl CandidateStream {
         /// Maximum number of lookups per block and thread. On the slow paths a lookup takes about a nanosecond.
         const BATCH: usize = 1 << 28;
         let threads = if self.may_share_far() { threads.count() } else { 1 };
-        1 << (BATCH * threads / self.lookups.list().len().max(1)).max(LANES).ilog2()
+        1 << (BATCH * threads / self.lookups.len().max(1)).max(LANES).ilog2()
     }
 
     /// Compares the codes with the other copy, which was computed independently, the values with `past`, and the rare

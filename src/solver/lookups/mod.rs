@@ -12,12 +12,12 @@
 //! [`plan`] sorts the lookups of a range of positions into jobs of the kernel. [`far_lanes`] is what the far ones
 //! leave.
 //!
-//! Invariant: [`RarePositions`] changes only by appending. A [`LookupList`] also changes its order.
+//! Invariant: [`RarePositions`] changes only by appending.
 
 pub(super) mod far_lanes;
 pub(super) mod plan;
 
-use super::checksums::{EntrySum, hash};
+use super::checksums::hash;
 use crate::theory::nimber::index;
 use bitvec::vec::BitVec;
 
@@ -43,35 +43,6 @@ impl Lookup {
         let equal = self.offset + self.part;
         let d = self.min_difference;
         (d > 0 && start < equal + d).then(|| start.max((equal + 1).saturating_sub(d)))
-    }
-}
-
-/// All lookups of a stream, in the order in which they are used.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LookupList {
-    list: Vec<Lookup>,
-    checksum: EntrySum,
-}
-
-impl LookupList {
-    pub(super) fn list(&self) -> &[Lookup] {
-        &self.list
-    }
-
-    pub(super) fn push(&mut self, lookup: Lookup) {
-        self.checksum.add(lookup);
-        self.list.push(lookup);
-    }
-
-    /// Replaces the list by the same lookups in another order. The checksum stays that of the entries as they were
-    /// appended.
-    pub(super) fn reorder(&mut self, list: Vec<Lookup>) {
-        self.list = list;
-    }
-
-    /// Whether every lookup is as it was appended.
-    pub(super) fn is_intact(&self) -> bool {
-        EntrySum::of(&self.list) == self.checksum
     }
 }
 

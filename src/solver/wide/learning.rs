@@ -171,7 +171,7 @@ impl WideSolver {
                     offset: lookup.offset - index(split.remove - removal),
                     value: lookup.value ^ split.constant,
                 };
-                unmarked.leave_out(all, |lookup| marked.contains(&mark(lookup)));
+                unmarked.parts.replace(&all.parts, |lookup| marked.contains(&mark(*lookup)));
             }
             self.marks.learnt = (Instant::now(), begin.elapsed());
         }

@@ -5,7 +5,7 @@
 
 use super::run::Run;
 use crate::kernel::WidePart;
-use crate::solver::checksums::EntrySum;
+use crate::solver::checksums::CheckedList;
 use crate::theory::nimber::index;
 use crate::theory::rule::Split;
 use std::ops::Range;
@@ -13,37 +13,10 @@ use std::ops::Range;
 /// Parts, ascending by offset.
 #[derive(Default)]
 pub(super) struct PartList {
-    pub(super) parts: Vec<WidePart>,
-    sum: EntrySum,
-    /// Whether parts that were replaced had another checksum than when they were entered.
-    damaged: bool,
+    pub(super) parts: CheckedList<WidePart>,
 }
 
 impl PartList {
-    /// Appends a part, whose offset is at least that of the last one.
-    pub(super) fn push(&mut self, part: WidePart) {
-        self.sum.add(part);
-        self.parts.push(part);
-    }
-
-    /// Replaces these parts by those of `all` that are not marked, after comparing both with their checksums.
-    pub(super) fn leave_out(&mut self, all: &PartList, is_marked: impl Fn(WidePart) -> bool) {
-        let damaged = !self.is_intact() || !all.is_intact();
-        *self = PartList { parts: Vec::new(), sum: all.sum, damaged };
-        for &part in &all.parts {
-            if is_marked(part) {
-                self.sum.remove(part);
-            } else {
-                self.parts.push(part);
-            }
-        }
-    }
-
-    /// Whether these parts, and all that they replaced, agree with their checksums.
-    pub(super) fn is_intact(&self) -> bool {
-        !self.damaged && EntrySum::of(&self.parts) == self.sum
-    }
-
     /// The indices of the far lookups of a run: two ranges, between which the parts are too near to each other for some
     /// position of the run ([`PartList::too_near`]).
     fn far(&self, split: &Split, run: Run<'_>) -> [Range<usize>; 2] {
@@ -89,7 +62,7 @@ impl SplitLookups {
     /// Enters the lookups of a rare position n, after all others.
     pub(super) fn enter(&mut self, n: u64, value: u16) {
         let part = WidePart { offset: index(self.split.remove + n), value: self.split.constant ^ value };
-        self.all.push(part);
-        self.unmarked.push(part);
+        self.all.parts.push(part);
+        self.unmarked.parts.push(part);
     }
 }

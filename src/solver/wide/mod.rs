@@ -299,7 +299,7 @@ impl WideSolver {
         if !self.rare_positions.is_intact() {
             return flipped("the list of rare positions");
         }
-        if !self.lookups.iter().all(|lookups| lookups.all.is_intact() && lookups.unmarked.is_intact()) {
+        if !self.lookups.iter().all(|lookups| lookups.all.parts.is_intact() && lookups.unmarked.parts.is_intact()) {
             return flipped("the list of lookups");
         }
         let marks = &self.marks;
@@ -429,7 +429,7 @@ impl WideSolver {
             parts.get_mut(place).map(|part| part.value ^= u16::from(bit)).is_some()
         };
         match what {
-            0 => flip_part(&mut self.lookups[0].all.parts),
+            0 => flip_part(self.lookups[0].all.parts.entries_mut()),
             1 => flip_part(self.marks.parts.value_mut()),
             2 => {
                 let values = self.values.items_mut();
@@ -449,7 +449,7 @@ impl WideSolver {
                 words[place] ^= u64::from(bit);
                 true
             }
-            5 => flip_part(&mut self.lookups[0].unmarked.parts),
+            5 => flip_part(self.lookups[0].unmarked.parts.entries_mut()),
             _ => {
                 self.head.flip(draw, bit, self.values.end());
                 true

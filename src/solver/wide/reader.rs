@@ -185,7 +185,8 @@ impl<'a> Reader<'a> {
     /// [`Error::Flipped`] otherwise: what this thread found may be wrong.
     pub(super) fn agrees_with(&self, other: &Window<u16>) -> Result<()> {
         let (from, to) = (self.last.start(), self.end().min(other.end()));
-        let is_intact = self.lookups.iter().all(|lookups| lookups.all.is_intact() && lookups.unmarked.is_intact());
+        let is_intact =
+            self.lookups.iter().all(|lookups| lookups.all.parts.is_intact() && lookups.unmarked.parts.is_intact());
         if !is_intact || self.last.slice(from, to) != other.slice(from, to) {
             return Err(Error::Flipped { what: "a copy of the last values", from, to });
         }
@@ -203,6 +204,6 @@ impl<'a> Reader<'a> {
 impl Reader<'_> {
     /// Flips a bit of the last lookup that is not marked.
     pub(super) fn flip_lookup(&mut self, bit: u16) {
-        self.lookups[0].unmarked.parts.last_mut().expect("a rare position").value ^= bit;
+        self.lookups[0].unmarked.parts.entries_mut().last_mut().expect("a rare position").value ^= bit;
     }
 }

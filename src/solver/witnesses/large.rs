@@ -3,22 +3,20 @@
 //! A target of 256 and more needs a part whose value is itself above 255 (or a constant with such a bit). Such values
 //! are rare, one in thousands, so a short list of their positions gives most witnesses of these targets.
 
-use crate::solver::checksums::EntrySum;
+use crate::solver::checksums::CheckedList;
 
 /// Minimum number of last values above 255 that are kept with their positions. No benchmark measures it.
 const LARGE: usize = 1 << 14;
 
 /// The last positions with values above 255, with these values, ascending.
 pub(super) struct LargeValues {
-    list: Vec<(u64, u16)>,
-    /// The checksum of `list`.
-    sum: EntrySum,
+    list: CheckedList<(u64, u16)>,
 }
 
 impl LargeValues {
     /// The values above 255 with their positions: all, or at least the last [`LARGE`].
     pub(super) fn new(list: Vec<(u64, u16)>) -> LargeValues {
-        LargeValues { sum: EntrySum::of(&list), list }
+        LargeValues { list: CheckedList::new(list) }
     }
 
     /// Enters those of the values from position `end` on that are above 255, and drops old entries in excess.
@@ -28,21 +26,16 @@ impl LargeValues {
         }
         for (n, &value) in (end..).zip(values) {
             if value > 255 {
-                self.sum.add((n, value));
                 self.list.push((n, value));
             }
         }
-        for dropped in self.list.drain(..droppable(&self.list)) {
-            self.sum.remove(dropped);
-        }
+        self.list.remove(..droppable(&self.list));
     }
 
     /// Forgets the entries from position `end` on.
     pub(super) fn truncate(&mut self, end: u64) {
         let kept = self.list.partition_point(|large| large.0 < end);
-        for dropped in self.list.drain(kept..) {
-            self.sum.remove(dropped);
-        }
+        self.list.remove(kept..);
     }
 
     /// The entries with positions before `n`, ascending.
@@ -52,14 +45,16 @@ impl LargeValues {
 
     /// Whether the list agrees with its checksum.
     pub(super) fn is_intact(&self) -> bool {
-        EntrySum::of(&self.list) == self.sum
+        self.list.is_intact()
     }
 
     /// Flips a bit; returns false when the list is empty.
     #[cfg(test)]
     pub(super) fn flip(&mut self, draw: u64, bit: u8) -> bool {
         let count = self.list.len().max(1);
-        let Some((n, value)) = self.list.get_mut(crate::theory::nimber::index(draw / 2) % count) else { return false };
+        let Some((n, value)) = self.list.entries_mut().get_mut(crate::theory::nimber::index(draw / 2) % count) else {
+            return false;
+        };
         if draw.is_multiple_of(2) {
             *n ^= u64::from(bit);
         } else {
