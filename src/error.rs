@@ -391,8 +391,8 @@ pub enum Error {
     },
     /// A proved period that contradicts what is known of the game.
     #[error(
-        "{game}: period {period} from n = {preperiod} on is proved, but {known}: a computed value is wrong, or the \
-         catalogue is; repeat the search, if possible on another machine"
+        "{game}: the proof of period {period} from n = {preperiod} on contradicts the catalogue ({known}): a computed \
+         value is wrong, or the catalogue is; repeat the search, if possible on another machine"
     )]
     ContradictsCatalogue {
         /// The game.

@@ -45,7 +45,7 @@ const ARCHITECTURES: [&str; 13] = [
 /// Whether these are the classes of two machines that cannot be the same: of different architectures, or of different
 /// models. A class without a model matches every machine of its architecture; one without an architecture, as a user
 /// may type it, every machine of its model. A model that begins with the words of the other may be the same one: a
-/// hypervisor can hide the last words. Blanks and case do not count.
+/// hypervisor can hide the last words. Blanks and case are ignored.
 pub(crate) fn are_different(one: &str, other: &str) -> bool {
     let [one, other] =
         [one, other].map(|class| class.split_whitespace().map(str::to_ascii_lowercase).collect::<Vec<_>>());

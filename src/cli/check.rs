@@ -64,7 +64,8 @@ pub(crate) struct Args {
     /// The file contains n + K instead of n, as 'grundy export --offset' writes it; K may be negative.
     #[arg(long, value_name = "K", default_value = "0", allow_negative_numbers = true, value_parser = number::offset)]
     offset: i64,
-    /// The file contains values without n; the first is G(N). With --offset K, the first is G(N - K).
+    /// The file contains values without n; the first is G(N). With --offset K, the first is G(N - K). With --zeros or
+    /// --value: the file contains positions without k; the first is the N-th.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::offset)]
     from: Option<i64>,
     /// The file contains the positions with value 0.
@@ -160,7 +161,7 @@ pub(crate) fn check(args: &Args, quiet: bool) -> Result<ExitCode> {
             (view.rule.clone(), tally, tally.differs.and_then(|_| published.other_offset(args.offset, &view)))
         }
         Source::Game(rule) if rule.is_nim() => {
-            let tally = Tally::of_nim(&published.terms, args.offset);
+            let tally = published.tally_of_nim(args.offset);
             (rule, tally, tally.differs.and_then(|_| other_offset_of_nim(&published.terms, args.offset)))
         }
         Source::Game(rule) => {
@@ -237,6 +238,19 @@ impl Published {
         Ok(tally)
     }
 
+    /// [`Published::tally`] with the values of nim, G(n) = n: a value has one position.
+    fn tally_of_nim(&self, offset: i64) -> Tally {
+        let mut tally = Tally::of_nim(&self.terms, offset);
+        let Some(value) = self.value else { return tally };
+        let position = i128::from(value);
+        let next = self.terms.iter().find(|term| heap(term, offset) >= position);
+        let begins_before = self.terms.first().is_some_and(|first| heap(first, offset) < position);
+        if let Some(next) = next.filter(|next| begins_before && heap(next, offset) > position) {
+            tally.miss(Difference { line: next.line, n: value.into(), stated: None, computed: value.into() });
+        }
+        tally
+    }
+
     /// The offset nearest to the given one at which the file agrees with the values, among those at most [`TRIED`]
     /// away.
     fn other_offset(&self, offset: i64, values: &dyn Sequence) -> Option<i64> {
@@ -260,7 +274,7 @@ fn positions(terms: &[Term], value: u16) -> Result<Vec<Term>, (usize, String)> {
     for term in terms {
         let n = term.value;
         if let Some(before) = positions.last().filter(|before| before.index >= n) {
-            let what = format!("expected 'k n' with ascending n, but {n} follows {}", before.index);
+            let what = format!("the positions must ascend, but {n} follows {}", before.index);
             return Err((term.line, what));
         }
         positions.push(Term { index: n, value: value.into(), ..*term });
@@ -357,21 +371,24 @@ impl Tally {
         let mut listed = terms.iter().map(|term| (at(term), term.line)).peekable();
         let end = terms.last().map_or(0, |last| at(last) + 1).min(values.len());
         let start = terms.first().map_or(0, at).min(end);
-        let mut first = None;
         let add = |row| {
             let Row::At { n, .. } = row else { return Ok(()) };
             while listed.next_if(|&(position, _)| position < n).is_some() {}
             if listed.next_if(|&(position, _)| position == n).is_none() {
-                self.missing += 1;
                 let line = listed.peek().map_or(0, |&(_, line)| line);
-                first.get_or_insert(Difference { line, n, stated: None, computed: value.into() });
+                self.miss(Difference { line, n, stated: None, computed: value.into() });
             }
             Ok(())
         };
-        rows::<Error>(values, start..end, &Question::Values(value..=value), |_| Ok(()), add)?;
-        let before = first.filter(|missing| self.differs.is_none_or(|differs| missing.n < differs.n));
-        self.differs = before.or(self.differs);
-        Ok(())
+        rows::<Error>(values, start..end, &Question::Values(value..=value), |_| Ok(()), add)
+    }
+
+    /// Adds a missing position.
+    fn miss(&mut self, missing: Difference) {
+        self.missing += 1;
+        if self.differs.is_none_or(|differs| missing.n < differs.n) {
+            self.differs = Some(missing);
+        }
     }
 }
 
@@ -428,7 +445,7 @@ impl Found<'_> {
         let n = HumanCount(n);
         let first = match stated {
             Some(stated) => format!("in line {line}: n = {n} has the value {computed}, not {stated}"),
-            None => format!("before line {line}: n = {n} has the value {computed} and is missing"),
+            None => format!("n = {n}, which has the value {computed}, missing before line {line}"),
         };
         let mut text = format!("{file} differs from {game} {}; the first is {first}", self.differences());
         if let Some(option) = self.other_option() {
@@ -439,7 +456,7 @@ impl Found<'_> {
     }
 
     fn gap_in_words(&self) -> String {
-        let numbers = if self.value.is_some() { "line numbers" } else { "n" };
+        let numbers = if self.value.is_some() { "indices k" } else { "n" };
         self.gap.map_or_else(String::new, |Gap { line, index, after }| {
             format!("; its {numbers} are not consecutive: in line {line}, {index} follows {after}")
         })
@@ -451,7 +468,11 @@ impl Found<'_> {
         if self.value.is_none() {
             return format!("in {differ} of {count} values");
         }
-        format!("in {differ} of {count} positions and lacks {}", HumanCount(self.missing))
+        match (self.count - self.agree, self.missing) {
+            (_, 0) => format!("in {differ} of {count} positions"),
+            (0, missing) => format!("and lacks {}", counted(missing, "positions")),
+            (_, missing) => format!("in {differ} of {count} positions and lacks {}", HumanCount(missing)),
+        }
     }
 
     /// The option with which all terms agree: the one that the user gave, with another number.

@@ -169,7 +169,7 @@ pub(crate) fn find(args: &Args, quiet: bool) -> Result<()> {
     let output = Output::of_option(args.output.as_deref())?;
     args.wanted.values()?;
     if args.offset != 0 && (args.format != Format::Bfile || args.wanted.histogram) {
-        return Err(Usage("--offset is for positions with --format bfile".into()).into());
+        return Err(Usage("--offset needs --format bfile, and does not apply to --histogram".into()).into());
     }
     super::start_threads(0)?;
     match Source::find(&args.source)? {
@@ -232,8 +232,10 @@ fn write(
             check_stop()
         };
         let mut give = |row| {
-            rows += 1;
-            table.row(row, out)
+            table.row(row, out)?;
+            // A b-file ends at its first gap.
+            rows += u64::from(table.gap.is_none());
+            Ok(())
         };
         search(&mut see, &mut give)?;
         table.begin(out)
@@ -241,8 +243,10 @@ fn write(
     meter.end();
     if written.is_ok() {
         let to = if output.is_stdout() { String::new() } else { format!("wrote {}: ", output.name()) };
-        let more = if args.range.is_some() { "" } else { ", the default of --range" };
-        note(&format!("{to}{}, from n in {}..{}{more}", counted(rows, "rows"), range.start, range.end));
+        let rows = if rows == 0 { "no rows".to_owned() } else { counted(rows, "rows") };
+        let [start, end] = [range.start, range.end].map(HumanCount);
+        let more = if args.range.is_some() { "" } else { " (the default range)" };
+        note(&format!("{to}{rows} for n in {start}..{end}{more}"));
     }
     if let Some(value) = table.gap {
         complain!("grundy: warning: the value {value} does not occur, so the b-file ends before it");

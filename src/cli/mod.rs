@@ -209,11 +209,12 @@ fn warn_of_threads(threads: usize) {
 
 /// Warns of games that a survey computed twice.
 fn warn_of_restarts(games: &[String]) {
-    let Some(first) = games.first() else { return };
-    let count = layout::counted(games.len() as u64, "games");
-    complain!(
-        "grundy: warning: checks failed, so {count} ({first}, …) were computed again: test the memory of this machine"
-    );
+    if !games.is_empty() {
+        let games = games.join(", ");
+        complain!(
+            "grundy: warning: checks failed, and these games were computed again: {games}; test the memory of this machine"
+        );
+    }
 }
 
 /// Starts the global thread pool, with this number of threads (0: one per core), which library functions without a

@@ -47,7 +47,8 @@ pub(super) fn read(path: &Path, from: Option<i64>, stated: Stated) -> Result<Vec
     };
     let terms = terms.map_err(|(line, what)| Error::Line { path: called(path).into(), line, what })?;
     if terms.is_empty() {
-        return Err(anyhow!("{}: the file contains no values", called(path).display()));
+        let what = if stated == Stated::Values { "values" } else { "positions" };
+        return Err(anyhow!("{}: the file contains no {what}", called(path).display()));
     }
     Ok(terms)
 }
@@ -78,11 +79,15 @@ fn pairs(text: &str, stated: Stated) -> Result<Vec<Term>, Refusal> {
     let mut terms = Vec::new();
     for (line, text) in lines(text) {
         if has_gap(text, text.trim_start().starts_with(',')) || text.trim_end().ends_with(',') {
-            return Err((line, "a number is missing beside a comma".to_owned()));
+            return Err((line, "a number is missing before or after a comma".to_owned()));
         }
         match words(text).collect::<Vec<_>>()[..] {
             [] => {}
-            ["n", "value"] if terms.is_empty() => {}
+            ["n", "value"] if terms.is_empty() && stated == Stated::Values => {}
+            ["k", "n"] if terms.is_empty() && stated == Stated::Positions => {}
+            ["n", "value"] if terms.is_empty() => {
+                return Err((line, "the lines state n and its value; expected 'k n', the k-th position".into()));
+            }
             [index, value] => {
                 let index = index.parse::<i64>().map_err(|_| {
                     (line, format!("'{}' is no index, a whole number from -2^63 to 2^63 - 1", cut(index)))
@@ -122,7 +127,7 @@ impl Stated {
                 (word.parse::<i64>().map(i128::from), "position, a whole number from -2^63 to 2^63 - 1")
             }
         };
-        number.map_err(|_| (line, format!("'{}' is no {what}", cut(word))))
+        number.map_err(|_| (line, format!("'{}' is not a {what}", cut(word))))
     }
 }
 
@@ -160,20 +165,22 @@ mod tests {
     fn positions_may_be_negative() {
         assert_eq!(plain(pairs("1 -1\n2 5\n", Stated::Positions)), [(1, 1, -1), (2, 2, 5)]);
         assert_eq!(plain(super::list("-1, 5", 1, Stated::Positions)), [(1, 1, -1), (1, 2, 5)]);
-        assert!(pairs("1 9223372036854775808", Stated::Positions).unwrap_err().1.contains("is no position"));
+        assert_eq!(plain(pairs("k,n\n1,5\n", Stated::Positions)), [(2, 1, 5)]);
+        assert!(pairs("n,value\n9,0\n", Stated::Positions).unwrap_err().1.contains("expected 'k n'"));
+        assert!(pairs("1 9223372036854775808", Stated::Positions).unwrap_err().1.contains("is not a position"));
     }
 
     #[test]
     fn lines_of_another_form_are_refused_with_their_number() {
         for (text, line, what) in [
-            (",1,,1\n", 1, "beside a comma"),
-            ("0 0\n,1 1\n", 2, "beside a comma"),
-            ("1,1,\n", 1, "beside a comma"),
+            (",1,,1\n", 1, "before or after a comma"),
+            ("0 0\n,1 1\n", 2, "before or after a comma"),
+            ("1,1,\n", 1, "before or after a comma"),
             ("0 0\n0, 1, 2\n", 2, "--from"),
             ("7\n", 1, "--from"),
             ("0 0\nn value\n", 2, "'n' is no index"),
             ("1.5 0\n", 1, "'1.5' is no index"),
-            ("1 -1\n", 1, "'-1' is no value"),
+            ("1 -1\n", 1, "'-1' is not a value"),
             ("9223372036854775808 0\n", 1, "no index"),
         ] {
             let (found, why) = values_of(text).unwrap_err();

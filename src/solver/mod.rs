@@ -163,7 +163,8 @@ pub struct Solver {
     space: SparseSpace,
     review: SpaceReview,
     engine: Engine,
-    /// Proved values that follow those returned: a call with a smaller limit than the one before leaves them.
+    /// Proved values that follow those returned: a call with a smaller limit than the one before leaves them. Counters
+    /// include them.
     ahead: Vec<u16>,
     /// The largest value so far.
     max_value: u16,
@@ -270,7 +271,7 @@ impl Solver {
     }
 
     /// Must be called before the values before `n` are discarded, after [`Solver::check_memory`]: from now on the
-    /// solver reads none of them, except the values above 255 in its list of them, which has a checksum. The last
+    /// solver reads none of them, except those above 255, which it holds in a list with a checksum. The last
     /// [`Solver::lookback`] values must be from `n` on.
     pub(crate) fn prepare_discard(&mut self, n: u64) {
         match &mut self.engine {
@@ -343,7 +344,7 @@ impl Solver {
     /// cover; [`Error::Differs`], [`Error::OptionsDiffer`] and [`Error::Flipped`] when a check fails;
     /// [`Error::Discarded`] when a value depends on discarded values, [`Error::Memory`], and any other error of reading
     /// `past`. The values appended before the error are proved, unless a check failed. The solver cannot continue:
-    /// create a new one.
+    /// create a new one. After a call with a larger limit, the error may concern a position from `limit` on.
     ///
     /// # Panics
     /// If an earlier call returned an error, or `limit` does not exceed the length of `past`.

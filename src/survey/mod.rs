@@ -145,6 +145,8 @@ pub struct Outcome {
     pub failed: Vec<Failure>,
     /// Names of the games that were computed twice, because a check failed. The machine may be faulty.
     pub restarted: Vec<String>,
+    /// Number of sequences whose saved values were not used, because another version of the program wrote them.
+    pub outdated: usize,
     /// The lock of the directory. Tables that are written while it is held are those of the records.
     _lock: Option<File>,
 }
@@ -220,9 +222,9 @@ pub fn survey(
         progress: &|completed| progress(found + completed),
         results: Mutex::default(),
     };
-    let Results { completed, failed, restarted } = surveyor.examine(missing)?;
+    let Results { completed, failed, restarted, outdated } = surveyor.examine(missing)?;
     let games_failed: usize = failed.iter().map(|failure| failure.games.len()).sum();
     let stopped = found + completed + games_failed < of;
     let saved = saved::count(&dir)?;
-    Ok(Outcome { found, completed, saved, stopped, failed, restarted, _lock: Some(lock) })
+    Ok(Outcome { found, completed, saved, stopped, failed, restarted, outdated: outdated.len(), _lock: Some(lock) })
 }

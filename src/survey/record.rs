@@ -297,7 +297,7 @@ mod tests {
         }
         let treblecross: Rule = "0.007".parse().unwrap();
         let short = Record { game: "0.007".into(), period: Some(50), preperiod: Some(950), ..record.clone() };
-        assert!(short.check_with_catalogue(&treblecross).unwrap_err().to_string().contains("none was found"));
+        assert!(short.check_with_catalogue(&treblecross).unwrap_err().to_string().contains("no period was found"));
         let long = Record { period: Some(1 << 50), ..short };
         long.check_with_catalogue(&treblecross).unwrap();
     }

@@ -11,7 +11,7 @@ use super::families::{Member, representative};
 use super::pace::Pace;
 use super::record::file_name;
 use crate::error::{Damage, Error, Result};
-use crate::storage::Dir;
+use crate::storage::{Dir, Mode};
 use crate::table::digest::DigestChain;
 use crate::theory::definition;
 use crate::theory::nimber::index;
@@ -57,11 +57,19 @@ fn name(game: &Rule) -> String {
     file_name(&representative(game).rule, EXTENSION)
 }
 
-/// Number of files of saved values in a directory.
+/// Number of files in a directory whose values this version of the program has saved.
 pub(super) fn count(dir: &Dir) -> Result<usize> {
     let names = dir.names().map_err(Error::io("reading the names in", dir.path()))?;
     let is_one = |name: &&String| Path::new(name).extension().is_some_and(|extension| extension == EXTENSION);
-    Ok(names.iter().filter(is_one).count())
+    Ok(names.iter().filter(is_one).filter(|name| is_own(dir, name)).count())
+}
+
+/// Whether this version of the program wrote a file.
+fn is_own(dir: &Dir, name: &str) -> bool {
+    let expected = format!("{{\"format\":\"{FORMAT}\",\"program\":\"{}\",", crate::PROGRAM);
+    let mut start = vec![0; expected.len()];
+    let read = dir.open(name, Mode::Read).and_then(|file| file.read_exact_at(&mut start, 0));
+    read.is_ok() && start == expected.as_bytes()
 }
 
 /// The file of a game's family, for messages.

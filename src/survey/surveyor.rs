@@ -10,6 +10,7 @@ use super::{Failure, Means};
 use crate::error::{Error, Result};
 use crate::storage::Dir;
 use crate::theory::rule::Rule;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -70,6 +71,8 @@ pub(crate) struct Results {
     pub(crate) failed: Vec<Failure>,
     /// The games whose records are those of a second search, because a check failed in the first.
     pub(crate) restarted: Vec<String>,
+    /// The games whose saved values were not used, because another version of the program wrote them.
+    pub(crate) outdated: BTreeSet<String>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -152,8 +155,7 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
             Err(error) if error.is_failed_check() => self.note_failure(games, error),
             record => {
                 let rule = &games[0].rule;
-                self.write(rule, record?)?;
-                if examination.has_restarted() {
+                if self.write(rule, record?)? && examination.has_restarted() {
                     lock(&self.results).restarted.push(rule.name().to_owned());
                 }
                 return Ok(true);
@@ -192,6 +194,9 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
         let Unfinished { family, examination } = &mut unfinished;
         match Saved::read(self.dir, &family[0]) {
             Ok(saved) => {
+                if saved.is_none() && saved::exist(self.dir, &family[0].rule).unwrap_or(false) {
+                    lock(&self.results).outdated.insert(family[0].rule.name().to_owned());
+                }
                 saved.into_iter().for_each(|saved| examination.resume(self.means.method, saved));
                 Some(unfinished)
             }
@@ -211,21 +216,23 @@ impl<P: Fn(usize) + Sync> Surveyor<'_, P> {
         lock(&self.results).failed.push(Failure { games, error });
     }
 
-    /// Writes the record of a game, or notes why it cannot be true.
-    fn write(&self, rule: &Rule, record: Record) -> Result<()> {
-        if let Err(error) = record.check_with_catalogue(rule) {
+    /// Writes the record of a game, or notes why it cannot be true and returns false.
+    fn write(&self, rule: &Rule, record: Record) -> Result<bool> {
+        let refused = match record.check_with_catalogue(rule) {
+            Ok(()) => self.records.write(rule, record)?,
+            Err(error) => Some(error),
+        };
+        if let Some(error) = refused {
             self.note_failure(&[Member::new(rule.clone())], error);
-            return Ok(());
+            return Ok(false);
         }
-        match self.records.write(rule, record)? {
-            Some(error) => self.note_failure(&[Member::new(rule.clone())], error),
-            None => {
-                let mut results = lock(&self.results);
-                results.completed += 1;
-                (self.progress)(results.completed);
-            }
-        }
-        Ok(())
+        let completed = {
+            let mut results = lock(&self.results);
+            results.completed += 1;
+            results.completed
+        };
+        (self.progress)(completed);
+        Ok(true)
     }
 
     /// Does the work on each item, in order, several at a time: each on one thread, or on an equal share of the threads
@@ -312,6 +319,37 @@ mod tests {
         }
         let results = surveyor.examine(Vec::new()).unwrap();
         assert_eq!((results.completed, results.restarted, results.failed.len()), (2, vec!["0.16".to_owned()], 0));
+    }
+
+    #[test]
+    fn saved_values_of_another_version_are_not_used() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = &Dir::at(home.path());
+        let (rule, method): (Rule, _) = ("0.16".parse().unwrap(), Method::Sparse(Kernel::best()));
+        let extent = Extent { to: 1 << 16, time_limit: None };
+        let mut examination = Examination::new(&rule, method, extent);
+        examination.advance(1 << 14, || true).unwrap();
+        examination.saved().unwrap().write(dir).unwrap();
+        assert_eq!(saved::count(dir).unwrap(), 1);
+        let path = saved::path(dir, &rule);
+        let bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(7).position(|bytes| bytes == b"grundy ").unwrap();
+        let mut other = bytes.clone();
+        other[at + 7] = b'9';
+        assert_ne!(other, bytes);
+        std::fs::write(&path, other).unwrap();
+        assert_eq!(saved::count(dir).unwrap(), 0);
+        let surveyor = Surveyor {
+            dir,
+            extent,
+            records: &Discard,
+            means: Means { method, threads: 1 },
+            stop: &AtomicBool::new(false),
+            progress: &|_| {},
+            results: Mutex::default(),
+        };
+        let results = surveyor.examine(vec![rule]).unwrap();
+        assert_eq!((results.completed, results.outdated.len(), results.failed.len()), (1, 1, 0));
     }
 
     /// The values are saved at every opportunity, and the survey is stopped as soon as some are.

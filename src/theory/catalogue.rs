@@ -101,7 +101,7 @@ impl PeriodFact {
                 let twice = period.checked_add(preperiod).and_then(|end| end.checked_mul(2));
                 twice
                     .is_some_and(|twice| twice <= values)
-                    .then(|| format!("none was found among the first {values} values"))
+                    .then(|| format!("no period was found in the first {values} values"))
             }
         }
     }

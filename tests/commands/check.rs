@@ -152,10 +152,14 @@ fn positions_of_a_value_are_all_compared() {
         "{stdout}"
     );
     home.fails(1, "check grundy zeros --zeros", &["zeros, line 1", "n = -1", "change --offset"]);
+    std::fs::write(home.path("nim"), "1 3\n2 7\n").unwrap();
+    let (status, stdout, _) = home.reply("check nim nim --value 5 --json");
+    let found: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((status, &found["missing"], &found["agree"]), (3, &json!(1), &json!(0)), "{stdout}");
     home.fails(2, "find grundy --zeros --offset 1", &["--format bfile"]);
-    home.fails(2, "find grundy --histogram --format bfile --offset 1", &["positions"]);
+    home.fails(2, "find grundy --histogram --format bfile --offset 1", &["--histogram"]);
     std::fs::write(home.path("text"), home.well("find run --zeros")).unwrap();
-    home.fails(1, "check grundy text --zeros", &["text, line 2", "'k n'"]);
+    home.fails(1, "check grundy text --zeros", &["text, line 2", "must ascend, but 0 follows 0"]);
 }
 
 #[test]

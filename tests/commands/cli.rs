@@ -729,10 +729,10 @@ fn find_states_the_number_of_rows_and_the_range() {
         |value: &str| text(&grundy(["find", "kayles", "--value", value, "--range", "0..500"]).output().unwrap().stderr);
     let fours =
         definition::values(&"kayles".parse().unwrap(), 500).unwrap().iter().filter(|&&value| value == 4).count();
-    assert!(said("9").contains("0 rows, from n in 0..500"));
-    assert!(said("4").contains(&format!("{} rows, from n in 0..500", fours)));
+    assert!(said("9").contains("no rows for n in 0..500"));
+    assert!(said("4").contains(&format!("{} rows for n in 0..500", fours)));
     let whole = text(&grundy(["find", "8.33", "--zeros"]).output().unwrap().stderr);
-    assert!(whole.contains("3 rows, from n in 0..4096, the default of --range"), "{whole}");
+    assert!(whole.contains("3 rows for n in 0..4,096 (the default range)"), "{whole}");
 }
 
 #[test]

@@ -361,7 +361,8 @@ impl Known {
         let Some(Sourced { fact, .. }) = catalogue::known(rule).period else { return Known::Agrees };
         let is_it = |repeat: &Repeat| match fact {
             PeriodFact::Periodic { period, preperiod } => {
-                repeat.period == period && (!repeat.exact || repeat.preperiod == preperiod)
+                let fits = if repeat.exact { repeat.preperiod == preperiod } else { preperiod <= repeat.preperiod };
+                repeat.period == period && fits
             }
             PeriodFact::Searched { .. } => false,
         };
@@ -435,15 +436,16 @@ fn conclude(subject: Subject<'_>, finding: &Finding, ending: Ending, args: &Args
         certify(subject, finding, args)?;
         return written.and(printed).map(|()| ExitCode::SUCCESS);
     }
-    if Known::beside(subject.rule, finding).report(subject.rule) {
-        return printed.map(|()| ExitCode::from(3));
-    }
+    let contradicts = Known::beside(subject.rule, finding).report(subject.rule);
     match args.dir {
         Some(_) => complain!("stopped; to resume: {}", args.command()),
         None => complain!(
             "stopped; nothing was kept. To keep the values, so that the search can be resumed: {} --dir DIR",
             args.command()
         ),
+    }
+    if contradicts {
+        return printed.map(|()| ExitCode::from(3));
     }
     Ok(ExitCode::from(STOPPED))
 }

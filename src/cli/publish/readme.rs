@@ -44,8 +44,8 @@ pub(super) fn readme(manifest: &Manifest, names: &[String], run: &RunReader, pub
          - digest of all values: `{digest}`\n\
          - computed by {}, kernel {kernels}, on {machines}, {} s of computing time, {} failed checks\n\
          - confirmed: {confirmed}\n{checked}\
-         - to compute the run again: `grundy run {} --to {count}`\n\
-         - published{by}, {date}; licence of the data: <{}>\n\n\
+         - to compute the values again: `grundy run {} --to {count}`\n\
+         - published{by} on {date}; licence of the data: <{}>\n\n\
          {freed}`{MANIFEST}` states the digest after every {} values and after all of them. Digest 0 is 32 zero bytes, \
          and digest i, after i segments of 2^24 values, is BLAKE3(digest i-1, BLAKE3(values of segment i as \
          little-endian 16-bit numbers)). \

@@ -244,9 +244,13 @@ impl Examined {
     /// When the running process is expected to have computed its N values.
     fn end(&self) -> Option<SystemTime> {
         let State::Running(Holder { to: Some(to), .. }) = self.state else { return None };
+        pace::end(&self.contents.last, self.grows(), self.pace?, to, self.now)
+    }
+
+    /// Whether each value needs all pairs of heaps.
+    fn grows(&self) -> bool {
         let last = &self.contents.last;
-        let has_splits = last.game.parse::<Rule>().is_ok_and(|rule| rule.has_splits());
-        pace::end(last, has_splits && last.mask == 0, self.pace?, to, self.now)
+        last.mask == 0 && last.game.parse::<Rule>().is_ok_and(|rule| rule.has_splits())
     }
 }
 

@@ -47,8 +47,8 @@ pub(super) fn time(record: &Record) -> Option<SystemTime> {
     humantime::parse_rfc3339(&record.time).ok()
 }
 
-/// When the run reaches `to` values: never before now. `None` if that takes more than a century. `grows` tells whether
-/// each value needs all pairs of heaps; it may then take longer.
+/// When the run reaches `to` values: never before now. `None` if that takes more than a century. With `grows`
+/// each value needs all pairs of heaps, and the result is a lower bound.
 pub(super) fn end(last: &Record, grows: bool, pace: Pace, to: u64, now: SystemTime) -> Option<SystemTime> {
     let left = seconds_left(last.count, to, pace.rate.max(1) as f64, grows);
     let left = Duration::try_from_secs_f64(left).ok().filter(|&left| left < CENTURY)?;

@@ -17,7 +17,7 @@ ROWS = 512  # maximum number of groups of values
 
 
 def _set_label(axes: Axes) -> None:
-    """Labels the axis of distances with the longest text that fits."""
+    """Labels the axis of distances with the longest text that fits, or else the shortest."""
     for text in ("distance from typical shares", "distance from\ntypical shares", "distance"):
         label = axes.set_ylabel(text, labelpad=0)
         box = axes.yaxis.get_tightbbox() or label.get_window_extent()
