@@ -4,8 +4,8 @@
 //! lengths of a search in memory ([`super::memory_search`]), until the run discards values.
 //!
 //! Invariant: every value of a run directory that a search reads was computed by this process, or hashed by it and
-//! compared with the journal, before the search read it. [`Run`] does so when it resumes; values that are searched
-//! without resuming the run are verified first.
+//! compared with the journal, before the search read it. [`Run`](crate::run::Run) does so when it resumes; values
+//! that are searched without resuming the run are verified first.
 
 use super::certificate::may_certify;
 use super::facts::CertifiedFacts;
@@ -104,7 +104,8 @@ impl RunSearch<'_> {
     /// When a proof is complete before `stop` ends the search, the result equals that of a search that was not stopped.
     ///
     /// # Errors
-    /// Errors of [`Run::run`], [`verify::verified`] and [`super::Subject::find`].
+    /// Errors of [`Run::run`](crate::run::Run::run), [`verify::verified`](crate::verify::verified) and
+    /// [`super::Subject::find`].
     pub fn compute_until_proved(&self, observer: &mut (dyn Observer + Send), stop: &AtomicBool) -> Result<Found> {
         let to = self.options.to.unwrap_or(u64::MAX);
         let mut goal = FIRST_LOOK_ON_DISK.min(to);

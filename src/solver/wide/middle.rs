@@ -7,7 +7,7 @@
 //!
 //! Invariant: every common value up to the last candidate that a lane ever had is a candidate, a far option, or a
 //! middle option both of whose parts are before [`FarRun::known`]. The same holds for every such rare value, but the
-//! candidates are all common: an open rare value is in [`FarLane::open`] or [`FarLane::later`].
+//! candidates are all common: an open rare value is in [`FarLane::searched_rare`] or [`FarLane::unsearched_rare`].
 
 use super::candidates::Search;
 use super::far::{FarLane, FarRun, FurtherValues, hits, without_constant};
