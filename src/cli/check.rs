@@ -226,7 +226,7 @@ impl Published {
         Ok(Published { terms, value, gap })
     }
 
-    /// Compares the file with the values. The terms are numbered from `offset` on.
+    /// Compares the file, which contains n + `offset` instead of n, with the values.
     ///
     /// # Errors
     /// The errors of reading the values.
@@ -445,7 +445,7 @@ impl Found<'_> {
         let n = HumanCount(n);
         let first = match stated {
             Some(stated) => format!("in line {line}: n = {n} has the value {computed}, not {stated}"),
-            None => format!("n = {n}, which has the value {computed}, missing before line {line}"),
+            None => format!("n = {n}, which has the value {computed} and is missing before line {line}"),
         };
         let mut text = format!("{file} differs from {game} {}; the first is {first}", self.differences());
         if let Some(option) = self.other_option() {

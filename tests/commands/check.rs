@@ -148,7 +148,7 @@ fn positions_of_a_value_are_all_compared() {
     assert_eq!((&found["offset"], &found["gap"]["index"]), (&Value::Null, &json!(5)), "{stdout}");
     let (_, stdout, _) = home.reply("check grundy altered --zeros --offset -1");
     assert!(
-        stdout.contains("and lacks 2; the first is n = 4, which has the value 0, missing before line 4"),
+        stdout.contains("and lacks 2; the first is n = 4, which has the value 0 and is missing before line 4"),
         "{stdout}"
     );
     home.fails(1, "check grundy zeros --zeros", &["zeros, line 1", "n = -1", "change --offset"]);

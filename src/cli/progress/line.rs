@@ -152,9 +152,8 @@ impl State<'_> {
     }
 }
 
-/// The seconds from the count `at` to the count `to`, at `rate` values per second now. If the time of a value `grows`
-/// in proportion to n, the sum of n/at over these n, divided by the rate; otherwise their number, divided by the
-/// rate.
+/// The time from the count `at` to the count `to`, in seconds. `rate` is the number of values per second now. With
+/// `grows`, the time of a value is proportional to n: it is n / (`at` * `rate`).
 pub(crate) fn seconds_left(at: u64, to: u64, rate: f64, grows: bool) -> f64 {
     let left = to.saturating_sub(at) as f64 / rate;
     if grows { left * (at as f64 + to as f64) / (2.0 * at.max(1) as f64) } else { left }

@@ -86,7 +86,7 @@ fn warn(text: &str) {
     }
 }
 
-/// The values of a game that reach this one may soon exceed the largest that is stored.
+/// Least value at which a run notes that a value above 65535 would end it.
 const LARGE: u16 = 1 << 14;
 
 /// Shows the progress of one task at a time.

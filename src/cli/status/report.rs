@@ -109,8 +109,8 @@ fn goal(run: &Examined, to: Option<u64>) -> String {
     let Some(to) = to else { return String::new() };
     let end = run.end().map(|end| {
         let left = end.duration_since(run.now).unwrap_or_default();
-        let about = if run.grows() { "at least" } else { "about" };
-        format!(" in {about} {}, at {}", duration(left), utc(end))
+        let (about, at) = if run.grows() { ("at least", "not before") } else { ("about", "at") };
+        format!(" in {about} {}, {at} {}", duration(left), utc(end))
     });
     format!("; will end at {} values{}", HumanCount(to), end.unwrap_or_default())
 }
