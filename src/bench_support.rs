@@ -64,6 +64,7 @@ impl CommitBench {
             values,
             computed_digest: self.chain.digest(),
             counted: self.counted,
+            too_large: None,
             strategy: Strategy { engine: "byte streams", space: self.space, reason: "this is a benchmark".into() },
             checks: Checks::default(),
             suspect: None,

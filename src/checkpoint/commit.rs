@@ -56,6 +56,8 @@ pub(crate) struct Batch {
     pub(crate) computed_digest: Digest,
     /// The statistics of all values up to the end of `values`.
     pub(crate) counted: RecordStats,
+    /// The number of values up to the end of `values`, if the next value is known to be above 65535.
+    pub(crate) too_large: Option<u64>,
     /// How the solver computes the next values, with the sparse space in use.
     pub(crate) strategy: Strategy,
     /// Number of checks of each kind since the run was created, for the record.
@@ -160,7 +162,8 @@ impl Committer {
     pub(super) fn commit(&mut self, batch: &Batch) -> Result<()> {
         let before = self.journal.last().cloned();
         let discards = batch.may_discard(self.table.published(), self.keep());
-        let is_committed = batch.values.is_empty() && before.as_ref().is_some_and(|last| last.keep == self.keep());
+        let states = |last: &Record| last.keep == self.keep() && last.too_large == batch.too_large;
+        let is_committed = batch.values.is_empty() && before.as_ref().is_some_and(states);
         if is_committed && !discards {
             return Ok(());
         }
@@ -222,6 +225,7 @@ impl Committer {
             strategy: Some(batch.strategy.to_string()),
             kept: kept(count, &self.discarded()),
             snapshot: self.summary.as_ref().map(|(_, attached)| attached.clone()),
+            too_large: batch.too_large,
             checks: batch.checks.clone(),
             suspect: batch.suspect,
             seconds: self.seconds(),

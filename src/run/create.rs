@@ -138,6 +138,7 @@ fn start(context: &mut Context, mut journal: Journal, rule: &Rule, first: FirstV
         largest_before: RecordStats::default(),
         spot_checks: SpotChecks::new(0, 0, None),
         memory_checks: 0,
+        too_large: None,
         checks_before: Checks::default(),
         from: 0,
         noted: None,

@@ -13,7 +13,7 @@ use crate::solver::ends::LOOKBACKS_RETAINED;
 use crate::solver::{self, Solver, SparseSpace, Strategy};
 use crate::storage::Dir;
 use crate::table::digest::{DigestChain, SEGMENT};
-use crate::theory::definition::{Appended, Sequence};
+use crate::theory::definition::{self, Appended, Sequence};
 use crate::theory::rule::Rule;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +35,8 @@ pub(super) struct OpenRun {
     pub(super) largest_before: RecordStats,
     pub(super) spot_checks: SpotChecks,
     pub(super) memory_checks: u64,
+    /// The n of the first value above 65535, when the computation has reached it.
+    pub(super) too_large: Option<u64>,
     /// `checks` of the record that this process started from.
     pub(super) checks_before: Checks,
     pub(super) from: u64,
@@ -123,15 +125,37 @@ impl OpenRun {
 
     /// Ends the run after an error of the solver. Commits the values before it, unless a check failed: then they may be
     /// wrong too.
-    fn end_after(mut self, error: Error) -> Result<Outcome> {
+    pub(super) fn end_after(mut self, error: Error) -> Result<Outcome> {
         if error.is_failed_check() {
             return Err(error);
         }
         self.check()?;
+        self.confirm_too_large(&error)?;
         self.commit()?;
         let error = self.explain(error);
         self.writer.close()?;
         Err(error)
+    }
+
+    /// Confirms a value above 65535 by exhaustive search before a record states it, unless values that the search needs
+    /// are discarded: then no record states it.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] if the value is not above 65535.
+    fn confirm_too_large(&mut self, error: &Error) -> Result<()> {
+        let &Error::ValueTooLarge { n } = error else { return Ok(()) };
+        let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
+        let past = Appended { first: &given, more: &self.pending };
+        match definition::value_at(&self.rule, &past, n) {
+            Err(Error::ValueTooLarge { .. }) => self.too_large = Some(n),
+            Err(Error::Discarded { .. }) => {}
+            Err(other) => return Err(other),
+            Ok(again) => {
+                let (value, how) = (1 << 16, "the definition".into());
+                return Err(Error::Differs { n, value, again: again.into(), how });
+            }
+        }
+        Ok(())
     }
 
     /// Checks the memory of the solver and the largest value, and computes due spot checks, so that a commit contains
@@ -231,6 +255,7 @@ impl OpenRun {
             values: Arc::new(std::mem::replace(&mut self.pending, self.writer.take_spare())),
             computed_digest: self.computed_digest.digest(),
             counted: RecordStats { rares, last_rare, ..self.largest },
+            too_large: self.too_large,
             strategy: self.solver.strategy(),
             checks,
             suspect: self.spot_checks.suspect(),

@@ -80,6 +80,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
             let (found, expected) = (last.width.name().into(), width.name().into());
             return Err(Error::Mismatch { path: dir.path().into(), what: "the width of the table", found, expected });
         }
+        if let Some(n) = last.too_large.filter(|_| !options.rollback && options.to.is_none_or(|to| to > last.count)) {
+            return Err(Error::ValueTooLarge { n });
+        }
         last.keep = options.keep.or(last.keep);
         if let Some(keep) = last.keep {
             // Without a space every position counts as rare, and the solver has no lookback yet.
@@ -391,6 +394,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let last = &mut self.last;
         last.event = Event::Rollback;
         last.count = count;
+        last.too_large = None;
         last.escapes = table.written().escapes;
         last.kept = kept(count, &table.discarded());
         if self.summary.is_none() {
@@ -472,6 +476,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
             largest_before: verified.counted,
             spot_checks: SpotChecks::new(last.count, verified.counted.last_rare, last.suspect),
             memory_checks: 0,
+            too_large: last.too_large,
             checks_before,
             from: last.count,
             noted: None,

@@ -539,6 +539,46 @@ fn a_value_too_large_among_the_first_ends_a_new_run_with_an_error() {
         let options = Options { to, width: None, ..options(1) };
         let ended = Run::on(Some(&rule), &dir).options(options).run_in_pool();
         assert!(matches!(ended, Err(Error::ValueTooLarge { n: 1 })), "{to:?}: {ended:?}");
-        assert_eq!(last_record(&dir).count, 1);
+        let last = last_record(&dir);
+        assert_eq!((last.count, last.too_large), (1, Some(1)));
     }
+}
+
+/// By Lasker's theorem G(4k + 3) = 4k + 4, so G(65535) is the first value above 65535.
+#[test]
+fn run_past_a_recorded_end_of_the_values_is_refused_at_once() {
+    const END: u64 = 65_535;
+    let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
+    let lasker = "lasker".parse().unwrap();
+    let run = |to| Run::on(Some(&lasker), &dir).options(Options { width: None, ..options(to) });
+    assert!(run(END + 1).run_in_pool().is_err());
+    let last = last_record(&dir);
+    assert_eq!((last.count, last.too_large, last.event), (END, Some(END), Event::Close));
+    let again = run(END + 1).run_in_pool();
+    assert!(matches!(again, Err(Error::ValueTooLarge { n: END })), "{again:?}");
+    assert!(run(END).run_in_pool().is_ok());
+    assert_eq!(last_record(&dir), last, "neither run writes a record");
+    // A run continues one of an earlier version, which states no end, and records it.
+    let mut journal = Journal::open(&dir).unwrap().0;
+    journal.append(Record { event: Event::Open, too_large: None, ..last }).unwrap();
+    drop(journal);
+    assert!(run(END + 1).run_in_pool().is_err());
+    assert_eq!(last_record(&dir).too_large, Some(END));
+}
+
+#[test]
+fn false_end_of_the_values_is_a_failed_check_and_not_recorded() {
+    let rule = "0.6".parse::<Rule>().unwrap();
+    let (policy, stop, mut notes) = (RunPolicy::default(), AtomicBool::new(false), Notes::default());
+    let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
+    Run::on(Some(&rule), &dir).options(options(12_000)).observer(&mut notes).run_in_pool().unwrap();
+    let attempt = Attempt { seed: 7, failures: 0 };
+    let prepared = {
+        let (options, observer) = (&options(TO), &mut notes);
+        prepare(Some(&rule), &mut Context { dir: &dir, options, policy, attempt, observer, stop: &stop }).unwrap()
+    };
+    let Prepared::Ready(run) = prepared else { panic!("there is something to do") };
+    let ended = run.end_after(Error::ValueTooLarge { n: 12_000 });
+    assert!(matches!(ended, Err(Error::Differs { n: 12_000, value: 65_536, .. })), "{ended:?}");
+    assert_eq!(last_record(&dir).too_large, None);
 }

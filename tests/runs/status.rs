@@ -178,3 +178,22 @@ fn watch_redraws_on_a_terminal() {
     assert!(shown.matches("\u{1b}[H\u{1b}[2J").count() >= 2, "{shown:?}");
     assert!(shown.contains("\u{1b}[1mgame"), "labels have colour on a terminal: {shown:?}");
 }
+
+#[test]
+fn run_that_ended_at_a_value_too_large_is_complete() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("runs/lasker");
+    let dir = path.to_str().unwrap();
+    // By Lasker's theorem G(4k + 3) = 4k + 4.
+    for _ in 0..2 {
+        fails(1, &["run", "lasker", "--dir", dir, "--to", "65537"], &["G(65535) is above 65535"]);
+        let status = json_of(&["status", dir, "--json"]);
+        assert_eq!((&status["count"], &status["too_large"]), (&json!(65_535), &json!(65_535)), "{status}");
+        assert_eq!(status["state"], "stopped");
+    }
+    let words = stdout_of(&["status", dir]);
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("the run is complete, because G(65,535) is above 65535"), "{words}");
+    let listed = text(&grundy(["status"]).current_dir(home.path()).output().unwrap().stdout);
+    assert!(listed.contains("complete: the next value is above 65535"), "{listed}");
+}

@@ -79,6 +79,7 @@ fn power_cut_during_discard_leaves_files_that_match_the_journal() {
             values: Arc::new(values),
             computed_digest: chain.digest(),
             counted: RecordStats::default(),
+            too_large: None,
             strategy: Strategy { engine: "byte streams", space, reason: "this is a test".into() },
             checks: Checks::default(),
             suspect: None,

@@ -76,6 +76,9 @@ pub struct Record {
     pub max_value: u16,
     /// The least n with G(n) = `max_value`.
     pub max_at: u64,
+    /// `count`, if G(`count`) is known to be above 65535, so that the run cannot continue; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub too_large: Option<u64>,
     /// Number of checks of each kind since the run was created.
     pub checks: Checks,
     /// Number of failed checks since the run was created.
@@ -199,6 +202,7 @@ impl Record {
             last_rare: 0,
             max_value: 0,
             max_at: 0,
+            too_large: None,
             checks: Checks::default(),
             errors: 0,
             suspect: None,

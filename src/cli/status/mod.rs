@@ -30,10 +30,11 @@ use std::time::{Duration, Instant, SystemTime};
 #[command(after_help = "Example: grundy status\n         \
                         grundy status runs/grundy --watch 10\n         \
                         grundy status runs/grundy --json\n\n\
-                        JSON keys: dir game count width mask position rares last_rare max_value max_at escapes digest \
-                        checks errors suspect strategy time seconds kept excluded state running rate last_commit \
+                        JSON keys: dir game count width mask position rares last_rare max_value max_at too_large \
+                        escapes digest checks errors suspect strategy time seconds kept excluded state running rate last_commit \
                         machines confirmed. \
-                        'rares' is the number of rare positions, 'last_rare' the last of them; 'suspect' is the n \
+                        'rares' is the number of rare positions, 'last_rare' the last of them; 'too_large' is \
+                        the n at which the run ended because G(n) is above 65535, else null; 'suspect' is the n \
                         whose value failed a check and has not been recomputed, else null; 'strategy' is how the \
                         next values are computed, and why; 'time' is when the last record was written (UTC); \
                         'seconds' is the computing time over all processes; 'kept' lists the half-open ranges of n \
@@ -289,6 +290,9 @@ fn short_state(run: &Examined) -> String {
             let rate = run.pace.map(|pace| format!(", {}/s", HumanCount(pace.rate))).unwrap_or_default();
             let left = left.map(|left| format!(", {} left", layout::duration(left))).unwrap_or_default();
             format!("{}{rate}{left}", painted(ACTIVE, "running"))
+        }
+        State::Stopped if run.contents.last.too_large.is_some() => {
+            format!("complete: the next value is above {}", u16::MAX)
         }
         State::Stopped => format!("stopped{ago}"),
         State::Interrupted => format!("interrupted{ago}"),

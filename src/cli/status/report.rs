@@ -143,7 +143,12 @@ pub(super) fn utc(time: SystemTime) -> String {
 fn values(record: &Record) -> String {
     match record.count {
         0 => "0 (none is committed yet)".to_owned(),
-        count => format!("{} (G(0) to G({}))", HumanCount(count), HumanCount(count - 1)),
+        count => {
+            let end = record.too_large.map_or_else(String::new, |n| {
+                format!("; the run is complete, because G({}) is above {}", HumanCount(n), u16::MAX)
+            });
+            format!("{} (G(0) to G({})){end}", HumanCount(count), HumanCount(count - 1))
+        }
     }
 }
 
