@@ -68,7 +68,7 @@ use choice::FIRST_REVIEW;
 use engine::{EarlierValues, Engine};
 use parallelism::Threads;
 use pipeline::BLOCK;
-use review::SpaceReview;
+use review::{SearchCount, SpaceReview};
 use window::Window;
 
 /// How values are computed.
@@ -161,7 +161,8 @@ pub struct Solver {
     method: Method,
     /// The space of the engine in use; [`SparseSpace::NONE`] if it has none.
     space: SparseSpace,
-    review: SpaceReview,
+    space_review: SpaceReview,
+    search_count: SearchCount,
     engine: Engine,
     /// Proved values that follow those returned: a call with a smaller limit than the one before leaves them. Counters
     /// include them.
@@ -222,7 +223,8 @@ impl Solver {
             rule: rule.clone(),
             method,
             space: choice.space,
-            review: SpaceReview::new(choice, past.len()),
+            space_review: SpaceReview::new(choice, past.len()),
+            search_count: SearchCount::starting(past.len(), &Work::default()),
             engine: Engine::Definition(Window::new(0, Vec::new())),
             ahead: Vec::new(),
             max_value: seen.stats.max_value,
@@ -262,12 +264,12 @@ impl Solver {
     /// Whether the space is kept.
     #[cfg(test)]
     pub(crate) fn has_fixed_space(&self) -> bool {
-        self.review.fixed
+        self.space_review.fixed
     }
 
     /// Keeps the space in use from now on.
     pub(crate) fn fix_space(&mut self) {
-        self.review.fixed = true;
+        self.space_review.fixed = true;
     }
 
     /// Must be called before the values before `n` are discarded, after [`Solver::check_memory`]: from now on the
@@ -413,7 +415,7 @@ impl Solver {
         while out.len() == before {
             self.review(past)?;
             self.narrow(past)?;
-            let before_review = limit.min(self.review.due_at);
+            let before_review = limit.min(self.space_review.due_at);
             match &mut self.engine {
                 Engine::Definition(values) => {
                     engine::apply_definition(&self.rule, values, past, before_review, out)?;

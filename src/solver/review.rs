@@ -35,7 +35,7 @@ const CALM: u64 = 4096;
 /// table, as a search does.
 const MIN_SEARCHES: u64 = 64;
 
-/// The space of past values, and what decides when it and the engine are reviewed.
+/// When the space is reviewed, and what the last review found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpaceReview {
     /// Whether the space is never reviewed ([`Solver::fix_space`]).
@@ -44,28 +44,33 @@ pub(super) struct SpaceReview {
     pub(super) due_at: u64,
     /// The best space at the last search for one.
     pub(super) best: Option<BestSpace>,
-    /// The length of the sequence since which exhaustive searches are counted.
-    pub(super) counted_from: u64,
-    /// The number of exhaustive searches before that.
-    pub(super) searches: u64,
 }
 
 impl SpaceReview {
     /// The review of a sequence that continues in `choice` after `n` values.
     pub(super) fn new(choice: Choice, n: u64) -> SpaceReview {
-        let due_at = review_point(n, choice.space);
-        SpaceReview { fixed: false, due_at, best: choice.best, counted_from: n, searches: 0 }
+        SpaceReview { fixed: false, due_at: review_point(n, choice.space), best: choice.best }
     }
+}
 
+/// From where exhaustive searches are counted, which decide whether another engine is faster.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SearchCount {
+    /// The length of the sequence since which they are counted.
+    from: u64,
+    /// The number of exhaustive searches before that.
+    before: u64,
+}
+
+impl SearchCount {
     /// Counts exhaustive searches from `n` values on.
-    fn count_from(&mut self, n: u64, work: &Work) {
-        self.counted_from = n;
-        self.searches = work.exhaustive_searches;
+    pub(super) fn starting(n: u64, work: &Work) -> SearchCount {
+        SearchCount { from: n, before: work.exhaustive_searches }
     }
 
     /// The number of exhaustive searches counted, and of the values that they belong to, of `n` in all.
     fn effort(&self, n: u64, work: &Work) -> (u64, u64) {
-        (work.exhaustive_searches - self.searches, n - self.counted_from)
+        (work.exhaustive_searches - self.before, n - self.from)
     }
 }
 
@@ -94,19 +99,19 @@ impl Solver {
     /// Searches for a better space when a review is due.
     pub(super) fn review(&mut self, past: &dyn Sequence) -> Result<()> {
         let n = past.len();
-        if n < self.review.due_at {
+        if n < self.space_review.due_at {
             return Ok(());
         }
         debug_assert!(!matches!(&self.engine, Engine::Sparse(streams) if !streams.block.is_empty()));
         if may_be_sparse(&self.rule, self.method) && !self.keeps_space(past) {
             let forecast = Forecast::of(past)?;
             let choice = forecast.choose(&self.rule, self.space());
-            self.review.best = choice.best;
+            self.space_review.best = choice.best;
             if choice.space != self.space() {
                 self.adopt(past, choice.space, &forecast)?;
             }
         }
-        self.review.due_at = review_point(n + 1, self.space());
+        self.space_review.due_at = review_point(n + 1, self.space());
         Ok(())
     }
 
@@ -114,13 +119,13 @@ impl Solver {
     fn keeps_space(&self, past: &dyn Sequence) -> bool {
         let space = self.space();
         // The rare positions among discarded values are unknown under another space.
-        let is_bound = self.review.fixed || !past.discarded().is_empty();
+        let is_bound = self.space_review.fixed || !past.discarded().is_empty();
         (space != SparseSpace::NONE && is_bound) || keeps_built_in(&self.rule, space, self.max_value)
     }
 
     /// Continues `past` in `space`, or without one, with the solver that is faster if the forecast is right.
     fn adopt(&mut self, past: &dyn Sequence, space: SparseSpace, forecast: &Forecast) -> Result<()> {
-        self.review.count_from(past.len(), &self.work);
+        self.search_count = SearchCount::starting(past.len(), &self.work);
         let before = self.space;
         let replaced = self.replace_engine(past, |solver, past| {
             solver.prefers_wide = forecast.new_rare_positions(space) * VALUES_PER_RARE > past.len();
@@ -137,15 +142,15 @@ impl Solver {
     /// holds all values so far, and `needs_wide` tells that the streams cannot continue.
     pub(super) fn widen(&mut self, past: &dyn Sequence, needs_wide: bool) -> Result<()> {
         let n = past.len();
-        let (searches, values) = self.review.effort(n, &self.work);
+        let (searches, values) = self.search_count.effort(n, &self.work);
         let is_laborious = searches >= MIN_SEARCHES && searches * LABORIOUS > values && past.discarded().is_empty();
         if needs_wide || is_laborious {
             self.prefers_wide = true;
-            self.review.count_from(n, &self.work);
+            self.search_count = SearchCount::starting(n, &self.work);
             return self.replace_engine(past, Solver::same_space);
         }
         if values >= n / 4 {
-            self.review.count_from(n, &self.work);
+            self.search_count = SearchCount::starting(n, &self.work);
         }
         Ok(())
     }
@@ -153,11 +158,11 @@ impl Solver {
     /// Continues with the streams when the wide solver has searched little in the last quarter of the values.
     pub(super) fn narrow(&mut self, past: &dyn Sequence) -> Result<()> {
         let n = past.len();
-        let (searches, values) = self.review.effort(n, &self.work);
+        let (searches, values) = self.search_count.effort(n, &self.work);
         if values < n / 4 || !matches!(self.engine, Engine::Wide(_)) {
             return Ok(());
         }
-        self.review.count_from(n, &self.work);
+        self.search_count = SearchCount::starting(n, &self.work);
         let has_codes = self.space() != SparseSpace::NONE && self.has_codes();
         if self.prefers_wide && has_codes && searches * CALM < values {
             self.prefers_wide = false;
@@ -206,7 +211,7 @@ mod tests {
         let adopt: Change = |solver, past| solver.adopt(&past, solver.space, &Forecast::of(&past)?);
         let widen: Change = |solver, past| solver.widen(&past, true);
         let narrow: Change = |solver, past| {
-            solver.review.counted_from = 0;
+            solver.search_count.from = 0;
             solver.narrow(&past)
         };
         let rule = "0.6".parse::<Rule>().unwrap();

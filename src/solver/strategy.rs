@@ -71,8 +71,8 @@ impl Solver {
         if let Some(obstacle) = obstacle(&self.rule) {
             return obstacle.to_owned();
         }
-        match self.review.best {
-            None => format!("a sparse space is sought at {} values", self.review.due_at),
+        match self.space_review.best {
+            None => format!("a sparse space is sought at {} values", self.space_review.due_at),
             Some(BestSpace { space, .. }) if space == SparseSpace::NONE => "no mask gives a sparse space".to_owned(),
             Some(BestSpace { space, expected, count }) => format!(
                 "in the best sparse space, {space}, an estimated {expected} of the first {count} positions would be \

@@ -61,7 +61,7 @@ impl WideSolver {
 
     /// Whether another kernel computes a run again.
     pub(super) fn is_audited(&self, run: Run<'_>) -> bool {
-        let one_in = if self.marks.all_pairs { ONE_IN_OF_ALL_PAIRS } else { ONE_IN };
+        let one_in = if self.all_pairs.in_far_step { ONE_IN_OF_ALL_PAIRS } else { ONE_IN };
         self.audit.is_some_and(|seed| audit::choice(seed, run.first / WIDE_LANES as u64).is_multiple_of(one_in))
     }
 }

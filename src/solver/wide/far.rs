@@ -203,7 +203,7 @@ impl Reader<'_> {
         lanes.iter_mut().for_each(FarLane::clear);
         let words = self.solver.classes.bound() / 64;
         let mut open = self.unmarked_values(kernel, run);
-        if self.solver.marks.all_pairs {
+        if self.solver.all_pairs.in_far_step {
             self.clear_pages(kernel, run, &mut open);
         }
         let open: Vec<OpenValues<'_>> = run
@@ -211,7 +211,7 @@ impl Reader<'_> {
             .zip(open.chunks(words))
             .map(|(n, open)| OpenValues { open, rare: &self.solver.classes.rare[usize::from(n % 2 == 1)] })
             .collect();
-        if self.solver.marks.all_pairs {
+        if self.solver.all_pairs.in_far_step {
             open.iter().zip(lanes).for_each(|(open, lane)| open.exact(lane));
             return;
         }
@@ -225,7 +225,7 @@ impl Reader<'_> {
     /// The first lane with a candidate that is an option of a far lookup, marked or not. It exists only after a fault,
     /// which left a lookup out of the marks and of the comparison. `None` where all pairs are compared.
     pub(super) fn lane_with_option(&self, kernel: Kernel, run: Run<'_>, lanes: &[FarLane]) -> Option<usize> {
-        if self.solver.marks.all_pairs {
+        if self.solver.all_pairs.in_far_step {
             return None;
         }
         let candidate = |row: usize, lane: usize| lanes[lane].candidates.get(row).copied();

@@ -86,7 +86,7 @@ const TIMES_OF_UNCOUNTED_LEARNING: u32 = if cfg!(test) { 0 } else { 10 };
 /// Maximum number of marked parts of one class.
 const MOST_MARKS: usize = 1 << 16;
 
-/// The pairs whose options are entered first, and what happened since they were learnt.
+/// The pairs whose options are entered first.
 ///
 /// The splits share the marks ([`marked_sums`](super::marked_sums)): the offset of a part a is a + s, where s is the
 /// least removal of all splits, and the value is G(a), without a constant.
@@ -95,39 +95,12 @@ pub(super) struct Marks {
     pub(super) parts: Checked<Vec<WidePart>>,
     /// An upper bound of the smaller parts of the pairs.
     pub(super) depth: u64,
-    /// The number of values at which the pairs were learnt.
-    pub(super) learnt_at: u64,
-    /// When they had been learnt, and how long that took.
-    learnt: (Instant, Duration),
-    /// Whether searches were counted before they were learnt.
-    has_counts: bool,
-    /// Number of searches for rare values that no mark gave.
-    pub(super) targets: u64,
-    /// Number of these searches that compared all pairs.
-    pub(super) deep: u64,
-    /// The number of values at which the solver decided last whether to compare all pairs.
-    pub(super) judged_at: u64,
-    /// Whether the far step compares all pairs ([`WideSolver::compares_all_pairs`]).
-    pub(super) all_pairs: bool,
-    /// Whether searches often compare all pairs, so that memory should hold all values.
-    pub(super) search_all_pairs: bool,
 }
 
 impl Marks {
     /// No marks.
     pub(super) fn new() -> Marks {
-        Marks {
-            parts: Checked::new(Vec::new()),
-            depth: 0,
-            learnt_at: 0,
-            learnt: (Instant::now(), Duration::ZERO),
-            has_counts: false,
-            targets: 0,
-            deep: 0,
-            judged_at: 0,
-            all_pairs: false,
-            search_all_pairs: false,
-        }
+        Marks { parts: Checked::new(Vec::new()), depth: 0 }
     }
 
     /// The marks of offset `least` or more.
@@ -136,57 +109,108 @@ impl Marks {
     }
 }
 
+/// The last learning of the marks, and the searches since.
+pub(super) struct LastLearning {
+    /// The number of values at which the marks were learnt.
+    pub(super) learnt_at: u64,
+    /// When they had been learnt.
+    time: Instant,
+    /// How long that took.
+    duration: Duration,
+    /// Whether searches were counted before they were learnt.
+    has_counts: bool,
+    /// Number of searches for rare values that no mark gave, since.
+    pub(super) searches: u64,
+    /// Number of these searches that compared all pairs.
+    pub(super) deep_searches: u64,
+}
+
+impl LastLearning {
+    /// A learning that begins at `begin`, at `learnt_at` values, and ends now.
+    pub(super) fn ending_now(learnt_at: u64, begin: Instant, has_counts: bool) -> LastLearning {
+        LastLearning {
+            learnt_at,
+            time: Instant::now(),
+            duration: begin.elapsed(),
+            has_counts,
+            searches: 0,
+            deep_searches: 0,
+        }
+    }
+}
+
+/// Where the solver compares all pairs, not only chosen ones.
+#[derive(Default)]
+pub(super) struct AllPairs {
+    /// Whether the far step compares all pairs ([`WideSolver::compares_all_pairs`]).
+    pub(super) in_far_step: bool,
+    /// The number of values at which that was decided last.
+    pub(super) judged_at: u64,
+    /// Whether searches often compare all pairs, so that memory should hold all values.
+    pub(super) in_searches: bool,
+}
+
 impl WideSolver {
     /// Learns the marks again when the sequence has doubled, when the far step begins or stops comparing all pairs, and
     /// otherwise when enough positions have passed and learning takes only a small share of the time.
     pub(super) fn learn_when_due(&mut self) {
         let end = self.end();
-        let can_compare = !self.has_space() || self.holds_all();
-        let mut all_pairs = self.marks.all_pairs && can_compare;
-        if end >= self.marks.judged_at + self.marks.judged_at / 8 {
-            self.marks.judged_at = end;
-            all_pairs = self.compares_all_pairs();
-        }
-        let is_new = all_pairs != self.marks.all_pairs;
-        let has_doubled = end >= self.marks.learnt_at.saturating_mul(2);
-        if has_doubled || is_new || self.is_relearning_due(end) {
+        let has_changed = self.judge_far_step();
+        let has_doubled = end >= self.learning.learnt_at.saturating_mul(2);
+        if has_doubled || has_changed || self.is_relearning_due(end) {
             let begin = Instant::now();
             // Memory is dropped only after a doubling: better marks need it, and it should not be read repeatedly.
-            let keeps = self.marks.search_all_pairs && !has_doubled;
-            self.marks.search_all_pairs = keeps || self.often_searches_all_pairs();
-            self.marks.has_counts = self.marks.learnt_at > 0 && !is_new;
-            self.marks.learnt_at = end;
-            self.marks.all_pairs = all_pairs;
-            let mut marks = self.learn();
-            (self.marks.targets, self.marks.deep) = (0, 0);
-            self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
-            marks.sort_unstable_by_key(|mark| mark.offset);
-            self.marks.parts.replace(marks);
-            // No marked part gives a candidate, so candidates need no comparison with marked parts.
-            let marked: HashSet<WidePart> = self.marks.parts.iter().copied().collect();
-            let removal = self.least_removal();
-            for SplitLookups { split, all, unmarked } in &mut self.lookups {
-                // The mark with the pairs of the lookup.
-                let mark = |lookup: WidePart| WidePart {
-                    offset: lookup.offset - index(split.remove - removal),
-                    value: lookup.value ^ split.constant,
-                };
-                unmarked.parts.replace(&all.parts, |lookup| marked.contains(&mark(*lookup)));
-            }
-            self.marks.learnt = (Instant::now(), begin.elapsed());
+            let keeps = self.all_pairs.in_searches && !has_doubled;
+            self.all_pairs.in_searches = keeps || self.often_searches_all_pairs();
+            let marks = self.learn();
+            self.enter_marks(marks);
+            let has_counts = self.learning.learnt_at > 0 && !has_changed;
+            self.learning = LastLearning::ending_now(end, begin, has_counts);
+        }
+    }
+
+    /// Decides, when that is due, whether the far step compares all pairs. Returns whether that has changed.
+    fn judge_far_step(&mut self) -> bool {
+        let end = self.end();
+        let before = self.all_pairs.in_far_step;
+        let is_possible = !self.has_space() || self.holds_all();
+        if end >= self.all_pairs.judged_at + self.all_pairs.judged_at / 8 {
+            self.all_pairs.judged_at = end;
+            self.all_pairs.in_far_step = self.compares_all_pairs();
+        } else {
+            self.all_pairs.in_far_step &= is_possible;
+        }
+        self.all_pairs.in_far_step != before
+    }
+
+    /// Replaces the marks, and updates the lookups that are not marked.
+    fn enter_marks(&mut self, mut marks: Vec<WidePart>) {
+        self.marks.depth = marks.iter().map(|mark| mark.offset as u64).max().unwrap_or(0);
+        marks.sort_unstable_by_key(|mark| mark.offset);
+        self.marks.parts.replace(marks);
+        // No marked part gives a candidate, so candidates need no comparison with marked parts.
+        let marked: HashSet<WidePart> = self.marks.parts.iter().copied().collect();
+        let removal = self.least_removal();
+        for SplitLookups { split, all, unmarked } in &mut self.lookups {
+            // The mark with the pairs of the lookup.
+            let mark = |lookup: WidePart| WidePart {
+                offset: lookup.offset - index(split.remove - removal),
+                value: lookup.value ^ split.constant,
+            };
+            unmarked.parts.replace(&all.parts, |lookup| marked.contains(&mark(*lookup)));
         }
     }
 
     /// Whether the marks should be learnt again although the sequence has not doubled: first because searches were
     /// counted since, then because the values change.
     fn is_relearning_due(&self, end: u64) -> bool {
-        let Marks { learnt_at, learnt: (learnt, duration), has_counts, all_pairs, .. } = self.marks;
+        let LastLearning { learnt_at, time, duration, has_counts, .. } = self.learning;
         let (positions, times) = if has_counts {
             (learnt_at / LEARN_AGAIN_AFTER, TIMES_OF_LEARNING)
         } else {
             (UNCOUNTED_POSITIONS, TIMES_OF_UNCOUNTED_LEARNING)
         };
-        !all_pairs && end >= learnt_at + positions && learnt.elapsed() >= times * duration
+        !self.all_pairs.in_far_step && end >= learnt_at + positions && time.elapsed() >= times * duration
     }
 
     /// The rare parts that may be marked, at most about [`MOST_RARE_PARTS`].
@@ -246,13 +270,14 @@ impl WideSolver {
         let count = SAMPLE.min(span / 4).max(1);
         let step = (span / count).saturating_sub(1) | 1;
         let sample: Vec<u64> = (0..count).map(|i| end - 1 - i * step % span).collect();
-        if self.marks.all_pairs {
+        if self.all_pairs.in_far_step {
             return self.best_parts(&self.spread_parts(), &sample, ANY_PER_MARK);
         }
         let (rare, common) = (self.rare_parts(), self.common_parts());
         let common_per_mark = COMMON_PER_MARK.max(self.count_lookups() / RARE_PARTS_PER_MARK);
         let pairs = self.lookups.len() as u64 * (end / 2).saturating_sub(HEAD_PARTS);
-        let deep = self.marks.deep.saturating_mul(pairs) / (PAIRS_PER_MARK * self.marks.targets.max(1));
+        let LastLearning { searches, deep_searches, .. } = self.learning;
+        let deep = deep_searches.saturating_mul(pairs) / (PAIRS_PER_MARK * searches.max(1));
         let rare_per_mark = RARE_PER_MARK * self.lookups.len() as u64 + deep;
         let of_rare = || match self.count_lookups() {
             0..=ALL_MARKED => rare.clone(),

@@ -66,9 +66,10 @@ use crate::kernel::{Kernel, WIDE_LANES, WIDE_ROWS};
 use crate::theory::definition::Sequence;
 use crate::theory::nimber::index;
 use crate::theory::rule::Rule;
-use learning::Marks;
+use learning::{AllPairs, LastLearning, Marks};
 use lookups::SplitLookups;
 use recent_parts::RecentParts;
+use std::time::Instant;
 use step::{LONGEST_LEAD, NextValues, Step, longest_lead};
 use tile_order::TileOrders;
 
@@ -145,6 +146,8 @@ pub(super) struct WideSolver {
     values: Window<u16>,
     head: Head,
     marks: Marks,
+    learning: LastLearning,
+    all_pairs: AllPairs,
     classes: Checked<Classes>,
     recent: RecentParts,
     /// The orders in which all pairs are compared.
@@ -181,6 +184,8 @@ impl WideSolver {
             values: Window::new(past.len(), Vec::new()),
             head,
             marks: Marks::new(),
+            learning: LastLearning::ending_now(0, Instant::now(), false),
+            all_pairs: AllPairs::default(),
             classes: Checked::new(Classes::default()),
             recent: RecentParts::default(),
             tile_orders: TileOrders::default(),
@@ -215,7 +220,7 @@ impl WideSolver {
             return 0;
         }
         let needed = past.len().saturating_sub(super::lookback(&self.rule, self.rare_positions.last()));
-        let holds_all = self.marks.search_all_pairs && !self.lacks_memory && self.end() <= MOST_HELD;
+        let holds_all = self.all_pairs.in_searches && !self.lacks_memory && self.end() <= MOST_HELD;
         let held = if holds_all { self.end() } else { HELD };
         needed.min(past.len().saturating_sub(held).max(past.discarded().end))
     }
@@ -224,8 +229,8 @@ impl WideSolver {
     fn often_searches_all_pairs(&self) -> bool {
         /// Minimum number of values that are counted.
         const COUNTED: u64 = 1 << 12;
-        let values = (self.end() - self.marks.learnt_at).max(COUNTED);
-        self.marks.deep.saturating_mul(self.end() / 2) > DEEP_PAIRS.saturating_mul(values)
+        let values = (self.end() - self.learning.learnt_at).max(COUNTED);
+        self.learning.deep_searches.saturating_mul(self.end() / 2) > DEEP_PAIRS.saturating_mul(values)
     }
 
     /// Whether there is a sparse space. Otherwise all pairs are compared, and no list holds rare positions.
@@ -302,8 +307,7 @@ impl WideSolver {
         if !self.lookups.iter().all(|lookups| lookups.all.parts.is_intact() && lookups.unmarked.parts.is_intact()) {
             return flipped("the list of lookups");
         }
-        let marks = &self.marks;
-        if !marks.parts.is_intact() || !self.classes.is_intact() {
+        if !self.marks.parts.is_intact() || !self.classes.is_intact() {
             return flipped("the list of parts");
         }
         Ok(())
@@ -324,7 +328,7 @@ impl WideSolver {
     ) -> Result<()> {
         // Otherwise the searches would read values that no check compares.
         self.values.drop_before(past.discarded().end);
-        self.marks.search_all_pairs |= past.discarded().is_empty() && self.often_searches_all_pairs();
+        self.all_pairs.in_searches |= past.discarded().is_empty() && self.often_searches_all_pairs();
         if self.horizon(past) < self.values.start() {
             self.values.agrees_with(past)?;
             match self.refill(past) {
@@ -409,8 +413,8 @@ impl WideSolver {
         self.head.push(first, &values);
         self.values.extend(values.iter().copied());
         self.recent = found.recent;
-        self.marks.targets += found.targets;
-        self.marks.deep += found.deep_searches;
+        self.learning.searches += found.searches;
+        self.learning.deep_searches += found.deep_searches;
         let count = if self.has_space() { &mut work.witnessed } else { &mut work.defined };
         *count += values.len() as u64;
         self.fit_classes(values.iter().copied().max().unwrap_or(0));

@@ -22,7 +22,7 @@ pub(super) struct Found {
     /// The parts of the last pairs found.
     pub(super) recent: RecentParts,
     /// Number of searches for a rare value; a value that several steps search counts several times.
-    pub(super) targets: u64,
+    pub(super) searches: u64,
     /// Number of these searches that compared all pairs.
     pub(super) deep_searches: u64,
     /// Number of positions that were left without a candidate.
@@ -47,7 +47,7 @@ impl<'a> NearStep<'a> {
         let found = Found {
             rare_positions: Vec::new(),
             recent: step.solver.recent.clone(),
-            targets: 0,
+            searches: 0,
             deep_searches: 0,
             without_candidate: 0,
         };
@@ -79,7 +79,7 @@ impl<'a> NearStep<'a> {
             let SplitLookups { split, all, .. } = lookups;
             (*split, all.parts[all.too_near(split, run.positions())].to_vec())
         };
-        if self.reader.solver.marks.all_pairs { Vec::new() } else { self.reader.lookups().map(of).collect() }
+        if self.reader.solver.all_pairs.in_far_step { Vec::new() } else { self.reader.lookups().map(of).collect() }
     }
 
     /// The position whose value is next.
@@ -126,7 +126,7 @@ impl<'a> NearStep<'a> {
     /// option, if there is one, and `open` are the smaller rare values that no compared pair gives, ascending.
     fn decide(&mut self, run: Run<'_>, candidate: Option<u16>, open: &[u16]) -> Result<u16> {
         let (n, solver) = (self.n(), self.reader.solver);
-        let compared = if solver.marks.all_pairs { n } else { HEAD_PARTS.max(solver.marks.depth) };
+        let compared = if solver.all_pairs.in_far_step { n } else { HEAD_PARTS.max(solver.marks.depth) };
         self.work.depth = self.work.depth.max(compared.min(n / 2));
         let open: Vec<u16> = open.iter().copied().filter(|&target| !is_skipped(target)).collect();
         // Where memory holds all values, all pairs were compared.
@@ -136,7 +136,7 @@ impl<'a> NearStep<'a> {
         };
         self.found.rare_positions.push((n, rare));
         // All pairs were compared with this value, as in a search.
-        self.work.exhaustive_searches += u64::from(solver.marks.all_pairs);
+        self.work.exhaustive_searches += u64::from(solver.all_pairs.in_far_step);
         Ok(rare)
     }
 
@@ -170,7 +170,7 @@ impl<'a> NearStep<'a> {
     fn note(&mut self, searched: &Searched) {
         let n = self.n();
         self.work.exhaustive_searches += searched.deep;
-        self.found.targets += searched.targets;
+        self.found.searches += searched.targets;
         self.found.deep_searches += searched.deep;
         for &part in &searched.parts {
             self.work.depth = self.work.depth.max(part.min(n - part));
@@ -273,7 +273,7 @@ impl<'a> NearStep<'a> {
         for split in solver.rule.splits() {
             let parts = self.first_beyond_run(run, &split)..run.far() as u64;
             self.reader.small_part_options(n, &split, parts).for_each(&mut enter);
-            if solver.marks.all_pairs {
+            if solver.all_pairs.in_far_step {
                 self.reader.pair_options(n, &split, run.far() as u64).for_each(&mut enter);
             }
         }
@@ -281,13 +281,13 @@ impl<'a> NearStep<'a> {
         let is_common = |v: &u16| !solver.is_rare(*v, n);
         // All common values before the further ones are options, and so are all rare ones that are not in the lists.
         let listed =
-            lane.searched_rare.iter().chain(&lane.unsearched_rare).copied().filter(|_| !solver.marks.all_pairs);
+            lane.searched_rare.iter().chain(&lane.unsearched_rare).copied().filter(|_| !solver.all_pairs.in_far_step);
         let values = || lane.values_after.values().chain(lane.values_after.rest());
         let candidate = values().find(|v| is_common(v) && is_open(v));
         let is_below = |v: &u16| candidate.is_none_or(|candidate| *v < candidate);
         let rare = listed.chain(values()).take_while(is_below);
         let mut open: Vec<u16> = rare.filter(|v| !is_common(v) && is_open(v)).collect();
-        if !solver.marks.all_pairs {
+        if !solver.all_pairs.in_far_step {
             let searched = self.reader.search_far(solver.kernel, n, run, &mut open);
             self.note(&searched);
         }

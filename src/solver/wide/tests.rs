@@ -86,7 +86,7 @@ fn extend_without_space(rule: &Rule, kernel: Kernel, threads: usize, values: &mu
         let stats = SequenceStats { max_value: solver.max_value, ..SequenceStats::default() };
         let wide = WideSolver::new(rule, SparseSpace::NONE, kernel, stats, values).unwrap();
         (solver.engine, solver.space) = (Engine::Wide(Box::new(wide)), SparseSpace::NONE);
-        solver.review.due_at = u64::MAX;
+        solver.space_review.due_at = u64::MAX;
         let mut solver = solver.with_audit(1);
         solver.extend_to(values, to as u64, |_| true).unwrap();
         let Engine::Wide(wide) = &solver.engine else { panic!("another engine") };
@@ -151,9 +151,9 @@ fn solver_of(game: &str, begin: usize, end: usize) -> (Vec<u16>, WideSolver) {
 /// The same with a solver that uses lookups, where [`solver_of`] may compare all pairs.
 fn lookup_solver_of(game: &str, begin: usize, end: usize) -> (Vec<u16>, WideSolver) {
     let (all, mut wide) = unlearnt_solver_of(game, begin, end);
-    wide.marks.judged_at = begin as u64;
+    wide.all_pairs.judged_at = begin as u64;
     wide.learn_when_due();
-    assert!(!wide.marks.all_pairs, "{game}");
+    assert!(!wide.all_pairs.in_far_step, "{game}");
     (all, wide)
 }
 
@@ -191,7 +191,7 @@ fn memory_holds_all_values_where_searches_compare_all_pairs() {
             wide.step(&values, limits, &mut Work::default(), &mut more).unwrap();
             values.extend(more);
             wide.check_memory(&values).unwrap();
-            wide.marks.deep += deep;
+            wide.learning.deep_searches += deep;
         }
         assert_eq!((values == expected, wide.values.start() == 0), (true, deep > 0), "{deep}");
     }
@@ -204,7 +204,7 @@ fn memory_holds_no_value_that_is_discarded() {
     let expected = solver::values(&rule, Method::default(), 231_000).unwrap();
     let limits = |n: usize| BlockLimits { end: n as u64 + 500, longest: 1 << 12, threads: Threads::ONE };
     let mut wide = wide_solver(&rule, space, &expected[..230_000]);
-    wide.marks.search_all_pairs = true;
+    wide.all_pairs.in_searches = true;
     let mut more = Vec::new();
     wide.step(&&expected[..230_000], limits(230_000), &mut Work::default(), &mut more).unwrap();
     assert!(wide.holds_all());
@@ -360,7 +360,7 @@ fn an_audit_finds_a_candidate_that_is_an_option() {
     const BEGIN: usize = 1 << 17;
     let random = &mut Random::new("wide solver, candidate that is an option");
     let wide = auditing_solver("grundy", BEGIN);
-    assert!(!wide.marks.all_pairs, "all pairs need no lookups");
+    assert!(!wide.all_pairs.in_far_step, "all pairs need no lookups");
     let reader = Reader::new(&wide);
     let run = Run { known: BEGIN as u64, first: BEGIN as u64, recent: &wide.recent };
     let mut far = FarRun::default();
@@ -537,9 +537,9 @@ fn a_value_beyond_the_bound_of_the_classes_ends_no_process() {
     reader.far_lanes(wide.kernel, Run { known: end, first: end, recent: &wide.recent }, &mut far);
     // The solver learns from a sample of these values.
     wide.values.items_mut()[30_000..].iter_mut().for_each(|value| *value |= 1 << 15);
-    wide.marks.learnt_at = 0;
+    wide.learning.learnt_at = 0;
     wide.learn_when_due();
-    assert_eq!(wide.marks.learnt_at, end, "the marks are learnt again");
+    assert_eq!(wide.learning.learnt_at, end, "the marks are learnt again");
     assert!(wide.check_memory(&all.as_slice()).is_err());
 }
 
