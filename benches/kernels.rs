@@ -20,8 +20,8 @@ mod support;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use grundy::bench_support::{
     CLEAR_PS, CODE_COUNTS, CheckStages, CodeWindow, ENTERED_TO_COMPARED, KEPT_COUNTS, LANE_COUNT, LookupList, Marks,
-    NearList, PAGE_WORD_COUNT, RecurrenceList, TILE_PAIR_COUNT, Tile, WIDE_LANE_COUNT, check_ps, enter, find,
-    find_each, find_value, mark_ps,
+    NearList, PAGE_WORD_COUNT, RecurrenceList, TILE_PAIR_COUNT, Tile, WIDE_LANE_COUNT, check_ps, enter, find_code_pair,
+    find_code_pairs, find_value_pair, mark_ps,
 };
 use grundy::kernel::Kernel;
 use std::hint::black_box;
@@ -186,17 +186,22 @@ fn kernels(c: &mut Criterion) {
             });
         }
         group.throughput(Throughput::Elements(a.len() as u64));
-        assert!(find(kernel, &a, &b, 255).is_none() && find(kernel, &a, &b, a[0] ^ b[0]).is_some(), "{kernel}: find");
-        group.bench_function(format!("find {kernel}"), |bench| bench.iter(|| find(kernel, black_box(&a), &b, 255)));
-        assert!(find_value(kernel, &wide_a, &wide_b, 255 * 257).is_none(), "{kernel}: find_value");
+        assert!(
+            find_code_pair(kernel, &a, &b, 255).is_none() && find_code_pair(kernel, &a, &b, a[0] ^ b[0]).is_some(),
+            "{kernel}: find_code_pair"
+        );
+        group.bench_function(format!("find {kernel}"), |bench| {
+            bench.iter(|| find_code_pair(kernel, black_box(&a), &b, 255))
+        });
+        assert!(find_value_pair(kernel, &wide_a, &wide_b, 255 * 257).is_none(), "{kernel}: find_value_pair");
         group.bench_function(format!("find 16-bit {kernel}"), |bench| {
-            bench.iter(|| find_value(kernel, black_box(&wide_a), &wide_b, 255 * 257));
+            bench.iter(|| find_value_pair(kernel, black_box(&wide_a), &wide_b, 255 * 257));
         });
         let mut wanted = vec![255, 254];
-        find_each(kernel, &a, &b, &mut wanted);
-        assert_eq!(wanted, [255, 254], "{kernel}: find_each");
+        find_code_pairs(kernel, &a, &b, &mut wanted);
+        assert_eq!(wanted, [255, 254], "{kernel}: find_code_pairs");
         group.bench_function(format!("find two {kernel}"), |bench| {
-            bench.iter(|| find_each(kernel, black_box(&a), &b, &mut wanted));
+            bench.iter(|| find_code_pairs(kernel, black_box(&a), &b, &mut wanted));
         });
     }
     group.finish();
@@ -294,7 +299,7 @@ fn constants(_: &mut Criterion) {
     report("CLEAR_PS", per_lookup(times[1] - times[0], CHECKED - 1), CLEAR_PS, "ps");
     let ([a, b], _) = pairs();
     let compared = picoseconds(|| {
-        black_box(find(kernel, black_box(&a), &b, 255));
+        black_box(find_code_pair(kernel, black_box(&a), &b, 255));
     });
     let mut seen = vec![false; 256];
     let entered = picoseconds(|| enter(black_box(&mut seen), &a, &b));

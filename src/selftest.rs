@@ -219,16 +219,16 @@ fn kernel_keeps_contract(kernel: Kernel) -> Outcome {
             from_recurrence.truncate(end);
             let (a, b) = (&window[..split], &window[split..]);
             let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| u16::from(v) * 257).collect() };
-            let found = kernel.find(a, b, wanted);
+            let found = kernel.find_code_pair(a, b, wanted);
             let mut open = (0..=63).step_by(1 + split % 7).collect();
             let mut calls = Vec::new();
-            kernel.find_each(a, b, &mut open, |code, pairs| {
+            kernel.find_code_pairs(a, b, &mut open, |code, pairs| {
                 calls.push((code, pairs));
                 pairs % 3 == 0
             });
             open.sort_unstable();
             calls.sort_unstable();
-            let found_value = kernel.find_value(&wide(a), &wide(b), u16::from(wanted) * 257);
+            let found_value = kernel.find_value_pair(&wide(a), &wide(b), u16::from(wanted) * 257);
             let lookups: Vec<(usize, u8)> = mark.iter().take(2).map(|p| (p.offset, 128 | p.code())).collect();
             let values: Vec<(usize, u16)> = lookups.iter().map(|&(o, code)| (o, u16::from(code) * 257)).collect();
             let mut items = window.clone();

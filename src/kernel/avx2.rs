@@ -265,10 +265,10 @@ fn distances<const N: usize>(far: FarProbes<'_>, lane: usize, candidates: &[__m2
     distance
 }
 
-/// Compares as `avx512::find_each` does. What follows a hit stands in both functions: shared by a function of its own,
-/// it is slower (docs/PERFORMANCE.md).
+/// Compares as `avx512::find_code_pairs` does. What follows a hit stands in both functions: shared by a function of
+/// its own, it is slower (docs/PERFORMANCE.md).
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
+pub(super) fn find_code_pairs(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
     let count = a.len().min(b.len());
     let (a, b) = (&a[a.len() - count..], &b[b.len() - count..]);
     let mut left = count;
@@ -306,7 +306,7 @@ pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl
             }
         }
     }
-    super::scalar::find_each(&a[..left], &b[..left], wanted, |code, pairs| good(code, count - left + pairs));
+    super::scalar::find_code_pairs(&a[..left], &b[..left], wanted, |code, pairs| good(code, count - left + pairs));
 }
 
 /// The XORs of the 32 pairs from `from` on.
@@ -368,8 +368,8 @@ pub(super) fn wide_hits<const K: usize>(
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
-    portable::find_values(a, b, wanted);
+pub(super) fn remove_pair_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
+    portable::remove_pair_values(a, b, wanted);
 }
 
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]

@@ -139,24 +139,24 @@ impl CodeWindow {
     }
 }
 
-/// Calls `Kernel::find`.
+/// Calls `Kernel::find_code_pair`.
 #[inline]
 #[must_use]
-pub fn find(kernel: Kernel, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
-    kernel.find(a, b, wanted)
+pub fn find_code_pair(kernel: Kernel, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
+    kernel.find_code_pair(a, b, wanted)
 }
 
-/// Calls `Kernel::find_value`.
+/// Calls `Kernel::find_value_pair`.
 #[inline]
 #[must_use]
-pub fn find_value(kernel: Kernel, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
-    kernel.find_value(a, b, wanted)
+pub fn find_value_pair(kernel: Kernel, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
+    kernel.find_value_pair(a, b, wanted)
 }
 
-/// Calls `Kernel::find_each`, which accepts every pair.
+/// Calls `Kernel::find_code_pairs`, which accepts every pair.
 #[inline]
-pub fn find_each(kernel: Kernel, a: &[u8], b: &[u8], wanted: &mut Vec<u8>) {
-    kernel.find_each(a, b, wanted, |_, _| true);
+pub fn find_code_pairs(kernel: Kernel, a: &[u8], b: &[u8], wanted: &mut Vec<u8>) {
+    kernel.find_code_pairs(a, b, wanted, |_, _| true);
 }
 
 /// Number of lanes of a [`Tile`].

@@ -471,10 +471,10 @@ fn every_kernel_finds_the_first_step_with_the_wanted_pair() {
         let first = a.iter().rev().zip(b.iter().rev()).position(|(x, y)| x ^ y == wanted);
         let found = first.map(|at| pairs.min((at / PAIRS_BETWEEN_TESTS + 1) * PAIRS_BETWEEN_TESTS));
         for kernel in Kernel::available() {
-            assert_eq!(kernel.find(&a, &b, wanted), found, "{kernel}, seed {seed}");
+            assert_eq!(kernel.find_code_pair(&a, &b, wanted), found, "{kernel}, seed {seed}");
             for other_byte in OtherByte::ALL {
                 let wide = |list: &[u8]| -> Vec<u16> { list.iter().map(|&v| other_byte.of_value(v)).collect() };
-                let values = kernel.find_value(&wide(&a), &wide(&b), other_byte.of_wanted(wanted));
+                let values = kernel.find_value_pair(&wide(&a), &wide(&b), other_byte.of_wanted(wanted));
                 let expected = found.filter(|_| other_byte.is_equal());
                 assert_eq!(values, expected, "{kernel}, seed {seed}, {other_byte:?}");
             }
@@ -520,7 +520,7 @@ fn every_kernel_finds_the_first_good_pair_of_each_code() {
         left.sort_unstable();
         for kernel in Kernel::available() {
             let (mut open, mut seen) = (wanted.clone(), Vec::new());
-            kernel.find_each(&a, &b, &mut open, |code, pairs| {
+            kernel.find_code_pairs(&a, &b, &mut open, |code, pairs| {
                 seen.push((code, pairs));
                 good(code, pairs)
             });
@@ -606,16 +606,16 @@ fn wide_searches_find_exactly_the_values_of_pairs() {
         let open: Vec<u16> = wanted.iter().copied().filter(|value| !aligned(value)).collect();
         for kernel in Kernel::available() {
             let mut left = wanted.clone();
-            kernel.find_values(&a, &b, &mut left);
+            kernel.remove_pair_values(&a, &b, &mut left);
             left.sort_unstable();
             assert_eq!(left, open, "{kernel}");
             for &value in &wanted {
                 let expected = a.iter().zip(b.iter().rev()).position(|(x, y)| x ^ y == value);
-                assert_eq!(kernel.find_mirrored(&a, &b, value), expected, "{kernel}");
+                assert_eq!(kernel.find_mirrored_pair(&a, &b, value), expected, "{kernel}");
             }
             let mirrored = |k: usize| a[k] ^ b[b.len() - 1 - k];
             let (mut left, mut found) = (wanted.clone(), Vec::new());
-            kernel.find_mirrored_values(&a, &b, &mut left, |k| {
+            kernel.find_mirrored_pairs(&a, &b, &mut left, |k| {
                 assert!((0..k).all(|earlier| mirrored(earlier) != mirrored(k)), "{kernel}: not the first pair");
                 found.push(mirrored(k));
             });

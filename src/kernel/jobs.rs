@@ -18,18 +18,17 @@
 //!
 //! # Jobs
 //!
-//! | job | result | caller |
-//! |---|---|---|
-//! | [`Kernel::mark`] | the options of probes in [`BitPlanes`], a bit per code and lane | all parts of the solver |
-//! | [`Kernel::refine`] | the least open codes of each lane that no further far probe hits | candidates |
-//! | [`Kernel::check`] | the same candidates without those that further far probes hit | candidates |
-//! | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes | candidates |
-//! | [`Kernel::recurrence`] | the answers for any number of n, from a short list of near and far probes | candidates |
-//! | [`Kernel::marks_to_open`] | the open codes below a bound | witnesses, `lookup_order` |
-//! | [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses |
-//! | [`Kernel::find_each`] | for each code of a list, pairs whose XOR is the code | witnesses |
-//! | [`Kernel::find`], [`Kernel::find_value`] | after how many pairs one gives a value | witnesses, `exhaustive` |
-//! | [`Kernel::repeats`], [`Kernel::repeats_value`] | whether a finished value is an option of its own n | `verify` |
+//! | job | result | caller | |---|---|---| | [`Kernel::mark`] | the options of probes in [`BitPlanes`], a bit per
+//! code and lane | all parts of the solver | | [`Kernel::refine`] | the least open codes of each lane that no further
+//! far probe hits | candidates | | [`Kernel::check`] | the same candidates without those that further far probes hit
+//! | candidates | | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes |
+//! candidates | | [`Kernel::recurrence`] | the answers for any number of n, from a short list of near and far probes
+//! | candidates | | [`Kernel::marks_to_open`] | the open codes below a bound | witnesses, `lookup_order` | |
+//! [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses | |
+//! [`Kernel::find_code_pairs`] | for each code of a list, pairs whose XOR is the code | witnesses | |
+//! [`Kernel::find_code_pair`], [`Kernel::find_value_pair`] | after how many pairs one gives a value | witnesses,
+//! `exhaustive` | | [`Kernel::repeats`], [`Kernel::repeats_value`] | whether a finished value is an option of its own
+//! n | `verify` |
 //!
 //! Marking a probe costs a table access per row of eight codes; checking it costs two instructions per candidate. A
 //! good order of the probes (many hits first) makes both lists shorter: see `solver::lookup_order`.
@@ -42,7 +41,8 @@ use super::{
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
-/// Number of pairs that [`Kernel::find`] tests at a time: it stops only after a multiple of it, or at the end.
+/// Number of pairs that [`Kernel::find_code_pair`] tests at a time: it stops only after a multiple of it, or at the
+/// end.
 pub(super) const PAIRS_BETWEEN_TESTS: usize = 128;
 
 /// Maximum number of open codes per lane that [`Kernel::clear_hits`] compares with probes: the least ones.
@@ -212,31 +212,36 @@ impl Kernel {
     /// the ends; the longer slice has items without a partner. Tests [`PAIRS_BETWEEN_TESTS`] pairs at a time, from pair
     /// 1 on. Returns the number of pairs tested when one of them gives `wanted`, or `None` when none does.
     #[must_use]
-    pub(crate) fn find(self, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
-        dispatch!(self, portable::find(a, b, wanted), portable::find_avx2(a, b, wanted), avx512::find(a, b, wanted))
-    }
-
-    /// [`Kernel::find`] for 16-bit values.
-    #[must_use]
-    pub(crate) fn find_value(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
+    pub(crate) fn find_code_pair(self, a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
         dispatch!(
             self,
-            portable::find(a, b, wanted),
-            portable::find_value_avx2(a, b, wanted),
-            portable::find_value_avx512(a, b, wanted)
+            portable::find_pair(a, b, wanted),
+            portable::find_code_pair_avx2(a, b, wanted),
+            avx512::find_code_pair(a, b, wanted)
         )
     }
 
-    /// Searches each code of `wanted` among the XORs of pairs from `a` and `b`, numbered as in [`Kernel::find`]. Calls
-    /// `good(code, k)` for each pair k that gives the code, in ascending order of k, until `good` returns true; then
-    /// removes the code from `wanted`. The order of calls for different codes is unspecified, and so is the order of
-    /// the codes left. The codes of `wanted` must differ.
-    pub(crate) fn find_each(self, a: &[u8], b: &[u8], wanted: &mut Vec<u8>, good: impl FnMut(u8, usize) -> bool) {
+    /// [`Kernel::find_code_pair`] for 16-bit values instead of codes.
+    #[must_use]
+    pub(crate) fn find_value_pair(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
         dispatch!(
             self,
-            scalar::find_each(a, b, wanted, good),
-            avx2::find_each(a, b, wanted, good),
-            avx512::find_each(a, b, wanted, good)
+            portable::find_pair(a, b, wanted),
+            portable::find_value_pair_avx2(a, b, wanted),
+            portable::find_value_pair_avx512(a, b, wanted)
+        )
+    }
+
+    /// Searches each code of `wanted` among the XORs of pairs from `a` and `b`, numbered as in
+    /// [`Kernel::find_code_pair`]. Calls `good(code, k)` for each pair k that gives the code, in ascending order of
+    /// k, until `good` returns true; then removes the code from `wanted`. The order of calls for different codes is
+    /// unspecified, and so is the order of the codes left. The codes of `wanted` must differ.
+    pub(crate) fn find_code_pairs(self, a: &[u8], b: &[u8], wanted: &mut Vec<u8>, good: impl FnMut(u8, usize) -> bool) {
+        dispatch!(
+            self,
+            scalar::find_code_pairs(a, b, wanted, good),
+            avx2::find_code_pairs(a, b, wanted, good),
+            avx512::find_code_pairs(a, b, wanted, good)
         );
     }
 

@@ -15,7 +15,7 @@ pub(super) fn open(planes: &mut BitPlanes, below: &[u8; LANES]) {
 }
 
 #[inline(always)]
-pub(super) fn find<T: Copy + PartialEq + BitXor<Output = T>>(a: &[T], b: &[T], wanted: T) -> Option<usize> {
+pub(super) fn find_pair<T: Copy + PartialEq + BitXor<Output = T>>(a: &[T], b: &[T], wanted: T) -> Option<usize> {
     let pairs = a.len().min(b.len());
     let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
     let mut tested = 0;
@@ -56,7 +56,7 @@ where
 
 /// Defines the jobs of this module for one set of target features.
 macro_rules! compiled_for {
-    ($features:literal, $open:ident, $find_value:ident, $repeats:ident, $repeats_value:ident) => {
+    ($features:literal, $open:ident, $find_value_pair:ident, $repeats:ident, $repeats_value:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
         pub(super) fn $open(planes: &mut BitPlanes, below: &[u8; LANES]) {
@@ -65,8 +65,8 @@ macro_rules! compiled_for {
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
-        pub(super) fn $find_value(a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
-            find(a, b, wanted)
+        pub(super) fn $find_value_pair(a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
+            find_pair(a, b, wanted)
         }
 
         #[cfg(target_arch = "x86_64")]
@@ -83,19 +83,19 @@ macro_rules! compiled_for {
     };
 }
 
-compiled_for!("avx2,popcnt,bmi1,bmi2", open_avx2, find_value_avx2, repeats_avx2, repeats_value_avx2);
+compiled_for!("avx2,popcnt,bmi1,bmi2", open_avx2, find_value_pair_avx2, repeats_avx2, repeats_value_avx2);
 compiled_for!(
     "avx512f,avx512bw,avx512vl,avx512vbmi,popcnt,bmi1,bmi2",
     open_avx512,
-    find_value_avx512,
+    find_value_pair_avx512,
     repeats_avx512,
     repeats_value_avx512
 );
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
-pub(super) fn find_avx2(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
-    find(a, b, wanted)
+pub(super) fn find_code_pair_avx2(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
+    find_pair(a, b, wanted)
 }
 
 /// Number of pairs whose XORs a search holds in registers.
@@ -121,9 +121,9 @@ pub(super) fn for_each_step(
     }
 }
 
-/// [`Kernel::find_values`](super::Kernel::find_values) for [`PAIRS_PER_STEP`] pairs or more.
+/// [`Kernel::remove_pair_values`](super::Kernel::remove_pair_values) for [`PAIRS_PER_STEP`] pairs or more.
 #[inline(always)]
-pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
+pub(super) fn remove_pair_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
     for_each_step(a, b, |a, b| {
         let options: [u16; PAIRS_PER_STEP] = std::array::from_fn(|k| a[k] ^ b[k]);
         wanted.retain(|value| options.iter().fold(true, |none, option| none & (option != value)));
@@ -132,8 +132,8 @@ pub(super) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
 }
 
 /// The number of steps of [`PAIRS_PER_STEP`] pairs, numbered as in
-/// [`Kernel::find_mirrored`](super::Kernel::find_mirrored), before the first one with a wanted XOR. Pairs after the
-/// last whole step are not compared. `a` and `b` have the same length.
+/// [`Kernel::find_mirrored_pair`](super::Kernel::find_mirrored_pair), before the first one with a wanted XOR. Pairs
+/// after the last whole step are not compared. `a` and `b` have the same length.
 #[inline(always)]
 pub(super) fn steps_without(a: &[u16], b: &[u16], wanted: &[u16]) -> usize {
     steps_before(a, b, |a, b| {

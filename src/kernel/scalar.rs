@@ -132,7 +132,7 @@ pub(super) fn near(window: &mut [u8], job: NearJob<'_>, lanes: &Lanes) -> usize 
     to
 }
 
-pub(super) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
+pub(super) fn find_code_pairs(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
     if wanted.is_empty() {
         return;
     }

@@ -9,14 +9,12 @@
 //!
 //! # Jobs
 //!
-//! | job | result |
-//! |---|---|
-//! | [`Kernel::mark_values`] | the options of parts, one byte per value and lane |
-//! | [`Kernel::unmarked`] | the values without a mark, one bit per value |
-//! | [`Kernel::wide_hits`] | the lanes whose candidate is an option of some part |
-//! | [`Kernel::find_mirrored`] | the first pair whose XOR is a value; the second slice is read backwards |
-//! | [`Kernel::find_mirrored_values`] | the values of a list that no such pair gives |
-//! | [`Kernel::find_values`] | the values of a list that no pair of items at equal distance from the ends gives |
+//! | job | result | |---|---| | [`Kernel::mark_values`] | the options of parts, one byte per value and lane | |
+//! [`Kernel::unmarked`] | the values without a mark, one bit per value | | [`Kernel::wide_hits`] | the lanes whose
+//! candidate is an option of some part | | [`Kernel::find_mirrored_pair`] | the first pair whose XOR is a value; the
+//! second slice is read backwards | | [`Kernel::find_mirrored_pairs`] | the values of a list that no such pair gives
+//! | | [`Kernel::remove_pair_values`] | the values of a list that no pair of items at equal distance from the ends
+//! gives |
 //!
 //! To mark an option takes three instructions per lane, so the callers mark only some thousand parts, those that hit
 //! most values. They compare the options of all other parts with the few candidates of each lane, at two instructions
@@ -112,22 +110,16 @@ impl Kernel {
     /// Searches a pair whose XOR is `wanted`: pair k, counted from 0, consists of item k of `a` and item k from the end
     /// of `b`. Returns the least k of such a pair. The longer slice has items without a partner.
     #[must_use]
-    pub(crate) fn find_mirrored(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
+    pub(crate) fn find_mirrored_pair(self, a: &[u16], b: &[u16], wanted: u16) -> Option<usize> {
         let mut least = None;
-        self.find_mirrored_values(a, b, &mut vec![wanted], |k| least = Some(k));
+        self.find_mirrored_pairs(a, b, &mut vec![wanted], |k| least = Some(k));
         least
     }
 
-    /// Removes from `wanted` the values that are XORs of pairs, numbered as in [`Kernel::find_mirrored`]. Calls `found`
-    /// with the least number of such a pair for each of them, in any order. The order of the values left is
+    /// Removes from `wanted` the values that are XORs of pairs, numbered as in [`Kernel::find_mirrored_pair`]. Calls
+    /// `found` with the least number of such a pair for each of them, in any order. The order of the values left is
     /// unspecified. The values of `wanted` must differ.
-    pub(crate) fn find_mirrored_values(
-        self,
-        a: &[u16],
-        b: &[u16],
-        wanted: &mut Vec<u16>,
-        mut found: impl FnMut(usize),
-    ) {
+    pub(crate) fn find_mirrored_pairs(self, a: &[u16], b: &[u16], wanted: &mut Vec<u16>, mut found: impl FnMut(usize)) {
         let pairs = a.len().min(b.len());
         let (a, b) = (&a[..pairs], &b[b.len() - pairs..]);
         let options = a.as_chunks::<LOOKED_UP>().0.iter().zip(b.as_rchunks::<LOOKED_UP>().1.iter().rev());
@@ -163,9 +155,9 @@ impl Kernel {
         }
     }
 
-    /// Removes from `wanted` the values that are XORs of pairs from `a` and `b`, numbered as in [`Kernel::find`]. The
-    /// order of the values left is unspecified. The values of `wanted` must differ.
-    pub(crate) fn find_values(self, a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
+    /// Removes from `wanted` the values that are XORs of pairs from `a` and `b`, numbered as in
+    /// [`Kernel::find_code_pair`]. The order of the values left is unspecified. The values of `wanted` must differ.
+    pub(crate) fn remove_pair_values(self, a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
         let pairs = a.len().min(b.len());
         let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
         let options = a.as_rchunks::<LOOKED_UP>().1.iter().zip(b.as_rchunks::<LOOKED_UP>().1).rev();
@@ -182,13 +174,13 @@ impl Kernel {
                 step[..pairs].copy_from_slice(values);
                 step
             };
-            self.find_values(&filled(a), &filled(b), wanted);
+            self.remove_pair_values(&filled(a), &filled(b), wanted);
         } else {
             dispatch!(
                 self,
-                portable::find_values(a, b, wanted),
-                avx2::find_values(a, b, wanted),
-                avx512::find_values(a, b, wanted)
+                portable::remove_pair_values(a, b, wanted),
+                avx2::remove_pair_values(a, b, wanted),
+                avx512::remove_pair_values(a, b, wanted)
             );
         }
     }

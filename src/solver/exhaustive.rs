@@ -1,11 +1,11 @@
 //! Games without a good sparse space, while their values are small: all pairs of parts, many at once.
 //!
 //! G(n) is the mex over all options. The values of the options with the smallest parts are entered in a set. In most
-//! cases the least value missing from the set is then G(n), or G(n) is one of a few larger ones. The search then tests
-//! whether any other pair gives the least missing value, and moves on to the next missing value until no pair gives it.
-//! Each test compares two rows of values, one of them backwards, with one wanted value ([`Kernel::find`]), 64 pairs per
-//! instruction. So the values are stored forwards and backwards, as bytes: they are below 256. The number of pairs that
-//! are entered first follows the number of values found late.
+//! cases the least value missing from the set is then G(n), or G(n) is one of a few larger ones. The search then
+//! tests whether any other pair gives the least missing value, and moves on to the next missing value until no pair
+//! gives it. Each test compares two rows of values, one of them backwards, with one wanted value
+//! ([`Kernel::find_code_pair`]), 64 pairs per instruction. So the values are stored forwards and backwards, as bytes:
+//! they are below 256. The number of pairs that are entered first follows the number of values found late.
 //!
 //! Invariant: the answer is the least value that no option has; every pair was entered or compared.
 
@@ -207,7 +207,7 @@ impl ExhaustiveSolver {
         // No XOR of bytes is above 255.
         let Ok(wanted) = u8::try_from(value ^ pairs.split.constant) else { return false };
         let (small, large) = self.row.parts(n, pairs);
-        self.kernel.find(small, large, wanted).is_some()
+        self.kernel.find_code_pair(small, large, wanted).is_some()
     }
 }
 

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 /// The portable loop with two registers per step, written with intrinsics because the compiled Rust loop is slower.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in crate::kernel) fn find(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
+pub(in crate::kernel) fn find_code_pair(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
     const { assert!(PAIRS_BETWEEN_TESTS == 2 * LANES) };
     let pairs = a.len().min(b.len());
     let (a, b) = (&a[a.len() - pairs..], &b[b.len() - pairs..]);
@@ -32,7 +32,12 @@ pub(in crate::kernel) fn find(a: &[u8], b: &[u8], wanted: u8) -> Option<usize> {
 /// Compares four registers of pairs at a time with all wanted codes, which share the loads and the cost of a
 /// mispredicted branch.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in crate::kernel) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut good: impl FnMut(u8, usize) -> bool) {
+pub(in crate::kernel) fn find_code_pairs(
+    a: &[u8],
+    b: &[u8],
+    wanted: &mut Vec<u8>,
+    mut good: impl FnMut(u8, usize) -> bool,
+) {
     let count = a.len().min(b.len());
     let (a, b) = (&a[a.len() - count..], &b[b.len() - count..]);
     let mut left = count;
@@ -69,7 +74,7 @@ pub(in crate::kernel) fn find_each(a: &[u8], b: &[u8], wanted: &mut Vec<u8>, mut
             }
         }
     }
-    scalar::find_each(&a[..left], &b[..left], wanted, |code, pairs| good(code, count - left + pairs));
+    scalar::find_code_pairs(&a[..left], &b[..left], wanted, |code, pairs| good(code, count - left + pairs));
 }
 
 /// The XORs of the 64 pairs from `from` on.

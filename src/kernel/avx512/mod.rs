@@ -17,14 +17,14 @@ mod wide;
 use super::probes::FarProbes;
 use super::{LANES, Probe};
 pub(super) use check::{check, clear_hits};
-pub(super) use find::{find, find_each};
+pub(super) use find::{find_code_pair, find_code_pairs};
 pub(super) use least::least_codes;
 pub(super) use mark::mark;
 pub(super) use near::near;
 pub(super) use pair_tile::{clear_options, fill_tile};
 pub(super) use recurrence::recurrence;
 use std::arch::x86_64::*;
-pub(super) use wide::{find_values, steps_without, unmarked, wide_hits};
+pub(super) use wide::{remove_pair_values, steps_without, unmarked, wide_hits};
 
 /// Whether this processor has all instructions that the functions of this folder use.
 pub(super) fn is_available() -> bool {

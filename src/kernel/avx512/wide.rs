@@ -45,7 +45,7 @@ pub(in crate::kernel) fn wide_hits<const K: usize>(
 
 /// Holds the XORs of the pairs of a step in eight registers, and compares them with each wanted value.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(in crate::kernel) fn find_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
+pub(in crate::kernel) fn remove_pair_values(a: &[u16], b: &[u16], wanted: &mut Vec<u16>) {
     const { assert!(PAIRS_PER_STEP == 8 * VALUES_PER_REGISTER) };
     for_each_step(a, b, |a, b| {
         let options = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| {

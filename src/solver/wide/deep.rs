@@ -146,7 +146,7 @@ impl Reader<'_> {
         let (mut small, mut large) = (Vec::new(), Vec::new());
         let small = self.held_or_read(from, length, all, &mut small)?;
         let large = self.held_or_read(other, length, all, &mut large)?;
-        let place = self.solver.kernel.find_mirrored(small, large, target ^ split.constant);
+        let place = self.solver.kernel.find_mirrored_pair(small, large, target ^ split.constant);
         Ok(place.map(|place| (from + place as u64, n - split.remove - from - place as u64)))
     }
 

@@ -304,7 +304,7 @@ impl Reader<'_> {
                 return;
             }
             let (small, large) = self.small_part_values(n, &split, parts.clone());
-            without_constant(&split, targets, |targets| kernel.find_values(small, large, targets));
+            without_constant(&split, targets, |targets| kernel.remove_pair_values(small, large, targets));
         }
     }
 
@@ -323,7 +323,7 @@ impl Reader<'_> {
                 let rest = n - split.remove;
                 let (small, large) = (self.slice(from, to), self.slice(rest + 1 - to, rest + 1 - from));
                 without_constant(&split, targets, |targets| {
-                    kernel.find_mirrored_values(small, large, targets, |k| {
+                    kernel.find_mirrored_pairs(small, large, targets, |k| {
                         found.extend([from + k as u64, rest - from - k as u64]);
                     });
                 });

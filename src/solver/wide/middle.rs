@@ -64,7 +64,7 @@ impl Reader<'_> {
             for split in self.solver.rule.splits() {
                 let smaller = |part: u64| (n + 1).saturating_sub(split.remove + part);
                 let (small, large) = self.small_part_values(n, &split, smaller(parts.end).max(1)..smaller(parts.start));
-                without_constant(&split, &mut open, |open| kernel.find_values(small, large, open));
+                without_constant(&split, &mut open, |open| kernel.remove_pair_values(small, large, open));
             }
             if open.len() < count {
                 lists.into_iter().for_each(|values| values.retain(|value| open.contains(value)));

@@ -227,7 +227,7 @@ impl<'a> NearStep<'a> {
         for split in solver.rule.splits() {
             let parts = self.first_beyond_run(run, &split)..run.far() as u64;
             let (small, large) = self.reader.small_part_values(n, &split, parts);
-            without_constant(&split, targets, |targets| solver.kernel.find_values(small, large, targets));
+            without_constant(&split, targets, |targets| solver.kernel.remove_pair_values(small, large, targets));
         }
         if targets.is_empty() {
             return;

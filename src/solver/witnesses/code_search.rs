@@ -79,7 +79,7 @@ impl GroupSearch<'_> {
             // XOR with the constant turns the codes of targets into the codes that two parts must give, and back.
             let constant = stream.space.code(split.constant);
             targets.iter_mut().for_each(|code| *code ^= constant);
-            kernel.find_each(small, large, targets, |_, seen| {
+            kernel.find_code_pairs(small, large, targets, |_, seen| {
                 let common = small[small.len() - seen] != POISON && large[large.len() - seen] != POISON;
                 pairs = if common { pairs.max(seen) } else { pairs };
                 common
@@ -89,7 +89,7 @@ impl GroupSearch<'_> {
             let (small, large) = stream.part_values(n, split, from, to);
             targets.retain(|&code| {
                 let wanted = stream.space.decode_rare(code, n) ^ split.constant;
-                let seen = kernel.find_value(small, large, wanted);
+                let seen = kernel.find_value_pair(small, large, wanted);
                 pairs = pairs.max(seen.unwrap_or(0));
                 seen.is_none()
             });

@@ -8,8 +8,8 @@
 //! options of rare parts for the candidates marks here the options of some hundred common parts, 64 values at a time.
 //! It then holds some hundred more parts against the least targets that stay open below the candidate
 //! (`code_search`). The stream searches the remaining targets position by position, from the smallest parts on: first
-//! on codes, all targets of one n in one pass ([`Kernel::find_each`]), then, where codes do not suffice, on values
-//! (`value_search`). A search that fails ends in the exhaustive search over all pairs
+//! on codes, all targets of one n in one pass ([`Kernel::find_code_pairs`]), then, where codes do not suffice, on
+//! values (`value_search`). A search that fails ends in the exhaustive search over all pairs
 //! ([`first_missing`](crate::theory::definition::first_missing)). A value is called rare only after the exhaustive
 //! search. The stream learns which parts to mark ([`lookup_order`]) and chooses on a sample how many (`learning`).
 //!

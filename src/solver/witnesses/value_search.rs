@@ -70,7 +70,7 @@ impl GroupSearch<'_> {
             depth = to - 1;
         }
         let (small, large) = self.stream.part_values(n, split, a, largest + 1);
-        targets.retain(|&t| match self.kernel.find_value(small, large, t ^ split.constant) {
+        targets.retain(|&t| match self.kernel.find_value_pair(small, large, t ^ split.constant) {
             Some(pairs) => {
                 depth = depth.max(a - 1 + pairs as u64);
                 false
