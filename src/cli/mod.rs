@@ -217,6 +217,14 @@ fn warn_of_restarts(games: &[String]) {
     }
 }
 
+/// Warns that the saved values of this number of sequences were not used.
+fn warn_of_outdated(sequences: usize) {
+    if sequences > 0 {
+        let sequences = layout::counted(sequences as u64, "sequences");
+        complain!("grundy: warning: saved values of another version of the program were not used: {sequences}");
+    }
+}
+
 /// Starts the global thread pool, with this number of threads (0: one per core), which library functions without a
 /// thread count use. Without this call the pool would start at its first use, and panic where a limit on memory or
 /// processes prevents it.

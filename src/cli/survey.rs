@@ -207,12 +207,7 @@ pub(crate) fn survey(args: &Args, quiet: bool) -> Result<ExitCode> {
     });
     warn_of_limited(records.values());
     super::warn_of_restarts(&outcome.restarted);
-    if outcome.outdated > 0 {
-        super::complain!(
-            "grundy: warning: saved values of another version of the program were not used: {}",
-            counted(outcome.outdated as u64, "sequences")
-        );
-    }
+    super::warn_of_outdated(outcome.outdated);
     let status = report_ending(&outcome);
     printed.map(|()| status)
 }

@@ -281,8 +281,9 @@ pub(crate) fn unit(args: &UnitArgs, quiet: bool) -> Result<ExitCode> {
     });
     meter.end();
     match performed? {
-        Performed::Completed { spent, restarted } => {
+        Performed::Completed { spent, restarted, outdated } => {
             super::warn_of_restarts(&restarted);
+            super::warn_of_outdated(outdated);
             say(&format!("{name}: complete after {:.1} s\n", spent.wall))
         }
         Performed::Already => say(&format!("{name}: complete already\n")),

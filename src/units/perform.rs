@@ -47,6 +47,8 @@ pub enum Performed {
         spent: Spent,
         /// Names of the games that this process computed twice, because a check failed. The machine may be faulty.
         restarted: Vec<String>,
+        /// Number of sequences whose saved values were not used, because another version of the program computed them.
+        outdated: usize,
     },
     /// The unit is complete, and its check found a wrong value, which the text states.
     Wrong(String),
@@ -144,7 +146,7 @@ impl Surveying<'_> {
         let spent = clock.spent();
         if done.into_inner() == all {
             part.finish(spent)?;
-            return Ok(Performed::Completed { spent, restarted: results.restarted });
+            return Ok(Performed::Completed { spent, restarted: results.restarted, outdated: results.outdated.len() });
         }
         part.seal(spent)?;
         Ok(if results.failed.is_empty() { Performed::Stopped } else { Performed::Failed(results.failed) })
@@ -227,7 +229,10 @@ impl Checking<'_> {
         }))?;
         let spent = clock.spent();
         part.finish(spent)?;
-        Ok(wrong.map_or(Performed::Completed { spent, restarted: Vec::new() }, Performed::Wrong))
+        Ok(match wrong {
+            Some(wrong) => Performed::Wrong(wrong),
+            None => Performed::Completed { spent, restarted: Vec::new(), outdated: 0 },
+        })
     }
 }
 
