@@ -50,7 +50,14 @@ fn published_directory_states_the_run_and_its_files() {
     let kernel = &manifest["computed"]["origins"][0]["kernel"];
     let origins = json!([{ "to": 200_000, "kernel": kernel, "machine": "riscv64" }]);
     assert_eq!(manifest["computed"]["origins"], origins);
-    assert!(home.read("there/README.md").contains("on riscv64"));
+    let readme = home.read("there/README.md");
+    assert!(readme.contains("on riscv64"));
+    let comment = format!(
+        "> A002188: a(n) = G(n), where G(n) is the nim-value of a heap of n in the game grundy. G(n) was computed for \
+         n < 200000. The largest value is {}, first at n = {}. n is rare if G(n) AND ",
+        status["max_value"], status["max_at"]
+    );
+    assert!(readme.contains(&comment), "{readme}");
     assert_eq!(manifest["segments"], json!([{ "to": 200_000, "digest": status["digest"] }]));
     // The b-file of A002188 in the OEIS has 10001 terms from n = 0.
     let published: Vec<String> = data("grundy-1939.txt").lines().map(str::to_owned).collect();

@@ -11,7 +11,9 @@ use grundy::error::printable;
 use grundy::publish::{Manifest, Publication};
 use grundy::run::RunReader;
 use grundy::solver::SparseSpace;
+use grundy::theory::catalogue;
 use grundy::theory::definition::Sequence;
+use grundy::theory::rule::Rule;
 use std::ops::Range;
 
 /// The text of README.md.
@@ -32,6 +34,7 @@ pub(super) fn readme(manifest: &Manifest, names: &[String], run: &RunReader, pub
             format!("Rare positions: {rares}, the last at n = {last_rare} (mask {mask:#x}; {which}).")
         }
     };
+    let comment = oeis_comment(manifest, run.space());
     let freed = freed_values(run.discarded());
     let others = [MANIFEST, METADATA];
     let files: String = names.iter().map(String::as_str).chain(others).map(|name| format!("- `{name}`\n")).collect();
@@ -50,7 +53,7 @@ pub(super) fn readme(manifest: &Manifest, names: &[String], run: &RunReader, pub
          and digest i, after i segments of 2^24 values, is BLAKE3(digest i-1, BLAKE3(values of segment i as \
          little-endian 16-bit numbers)). \
          Two computations of the game are equal up to n if their digests after n values are; `grundy compare` finds the \
-         first range between two digests in which they differ.\n\n{files}",
+         first range between two digests in which they differ.\n\n{comment}## Files\n\n{files}",
         count - 1,
         computed.program,
         computed.seconds,
@@ -58,6 +61,29 @@ pub(super) fn readme(manifest: &Manifest, names: &[String], run: &RunReader, pub
         quoted(game),
         printable(licence),
         manifest.segment,
+    )
+}
+
+/// A draft of a comment for the OEIS, under a heading; empty if no sequence is known.
+fn oeis_comment(manifest: &Manifest, space: SparseSpace) -> String {
+    let Manifest { game, count, digest, computed, max_value, max_at, rares, last_rare, .. } = manifest;
+    let sequence = game.parse::<Rule>().ok().and_then(|rule| catalogue::known(&rule).oeis);
+    let Some(sequence) = sequence else { return String::new() };
+    let number = sequence.number;
+    let rare = match space {
+        SparseSpace::NONE => String::new(),
+        space => {
+            format!(" {}: there are {rares} rare n, and the last is {last_rare}.", which_are_rare(space))
+        }
+    };
+    format!(
+        "## A comment for the OEIS\n\n\
+         {number} has the values of this game. Send the following comment only if it says more than the sequence does; \
+         sign and date it.\n\n\
+         > {number}: {sequence}, where G(n) is the nim-value of a heap of n in the game {game}. G(n) was computed for \
+         n < {count}. The largest value is {max_value}, first at n = {max_at}.{rare} Computed by {}; BLAKE3 digest of \
+         the values: {digest}.\n\n",
+        computed.program
     )
 }
 
