@@ -1,4 +1,8 @@
-"""`python -m grundy ARGUMENTS` runs the program, `python -m grundy plot` draws pictures."""
+"""`python -m grundy ARGUMENTS` runs the program or a command of this package.
+
+`plot` draws pictures, `find-period` searches a .npy file or a run for a period, and `bursts` lists
+the bursts of large values.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,26 @@ import subprocess
 import sys
 from typing import NoReturn
 
+from .commands import exit_status
 from .program import find_program
 from .stdout import print_text
 
 HELP = (["--help"], ["-h"], ["help"])
 MORE_HELP = """
-A command of the Python package: 'python3 -m grundy plot' draws pictures of a run or a game; see
-'python3 -m grundy plot --help'."""
+Commands of the Python package: 'python3 -m grundy plot' draws pictures of a run or a game,
+'find-period' searches a run or a .npy file for a period, 'bursts' lists the bursts of a run; see
+'python3 -m grundy plot --help', and so on."""
+COMMANDS = {"bursts": ".commands.bursts", "find-period": ".commands.find_period"}
 
 
 def main(arguments: list[str]) -> NoReturn:
     """Replaces this process by the program, or runs a command of the package and exits."""
     if arguments[:1] == ["plot"]:
         sys.exit(importlib.import_module(".plot", "grundy").main(arguments[1:]))
+    if arguments[:1] and arguments[0] in COMMANDS:
+        sys.argv[0] = f"grundy {arguments[0]}"  # the name in the messages of the command
+        module = importlib.import_module(COMMANDS[arguments[0]], "grundy")
+        sys.exit(exit_status(lambda: module.main(arguments[1:])))
     program = find_program()
     if program is None:
         sys.exit(
@@ -28,6 +39,7 @@ def main(arguments: list[str]) -> NoReturn:
             " `cargo install --path .`, or name it in the variable GRUNDY"
         )
     sys.stdout.flush()
+    os.environ.setdefault("GRUNDY_PYTHON", sys.executable)  # with which `publish` draws pictures
     try:
         if arguments in HELP:
             status = subprocess.run([program, *arguments], check=False).returncode

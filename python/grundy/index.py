@@ -106,7 +106,7 @@ def positions_of(key: object, count: int) -> NDArray[np.int64]:
         array = None if isinstance(key, tuple) else np.asarray(key)
     except ValueError:  # a list of lists of different lengths
         array = None
-    if array is not None and array.size == 0 and isinstance(key, list):
+    if array is not None and array.size == 0 and isinstance(key, (list, range)):
         array = array.astype(np.int64)
     if array is not None and array.ndim > 0 and array.dtype.kind == "b":
         return _true_positions(array, count)

@@ -93,6 +93,11 @@ class Journal:
                 # If the last record that was read has changed, the run has rolled back.
                 file.seek(end - RECORD_BYTES)
                 again = _parse(file.read(RECORD_BYTES), self.path)
+                if again is not None and again["run"] != latest["run"]:
+                    raise RunError(
+                        f"{os.path.dirname(self.path)!r}: the directory holds another run since it"
+                        " was opened; open it again"
+                    )
                 if again is None or again != latest:
                     raise self._went_back("an earlier record")
                 size = os.fstat(file.fileno()).st_size
@@ -107,7 +112,10 @@ class Journal:
                 _check_tail(file, self.path, end, size)
                 self._seen = now
         except OSError as e:
-            raise failure(self.path, e, "the run cannot be followed") from e
+            advice = "check the file and open the run again"
+            if isinstance(e, FileNotFoundError):
+                advice = "the run was removed or moved since it was opened; open it where it is now"
+            raise failure(self.path, e, advice) from e
 
     def _went_back(self, where: str) -> RunError:
         directory = os.path.dirname(self.path)

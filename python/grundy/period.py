@@ -12,6 +12,7 @@ period that holds is the least. Memory: 4 bytes for each value of the window and
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from collections.abc import Iterator
@@ -22,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import Damage, RunError
-from .index import Part, exact, whole
+from .index import Part, bounds, exact, whole
 from .run import CHUNK
+from .table import HEADER_BYTES, SATURATED
 
 PRIME = (1 << 31) - 1
 # A primitive root mod PRIME: its powers below 2^31 - 2 are distinct, so a single wrong value in a
@@ -81,8 +83,18 @@ class Array:
                 f"{path!r}: not a one-dimensional array of unsigned integers; convert it, for"
                 " instance to uint16"
             )
+        is_table = getattr(self._values, "offset", 0) == HEADER_BYTES
+        if is_table and self._values.dtype == np.uint8 and self._contains(SATURATED):
+            raise RunError(
+                f"{path!r} is the table of a run, or a copy of it, and lacks the values of"
+                f" {SATURATED} or more, which are in escapes.npy; open the run directory"
+            )
         self.count = len(self._values)
         self.kept = [(0, self.count)]
+
+    def _contains(self, value: int) -> bool:
+        starts = range(0, len(self._values), CHUNK)
+        return any((self._values[a : a + CHUNK] == value).any() for a in starts)
 
     def values(self, start: int, stop: int) -> NDArray[Any]:
         """Returns G(start) ... G(stop - 1) in a new array."""
@@ -100,6 +112,35 @@ def last_exception(table: Values, p: int, a: int, b: int) -> int | None:
         if len(differ):
             return lo + int(differ[-1])
     return None
+
+
+def matches(
+    table: Values, shift: SupportsIndex, start: SupportsIndex = 0, stop: SupportsIndex | None = None
+) -> int:
+    """Returns the number of n with start <= n, n + shift < stop and G(n + shift) = G(n).
+
+    table  a Run, an Array, or any object with the members of Values
+    shift  from 1 to stop - start
+    stop   by default the number of values
+
+    Divided by stop - start - shift, this is the share of matches at this shift. Reads blocks, in
+    bounded memory. Raises ValueError for another shift, IndexError unless
+    0 <= start <= stop <= count, and the errors of `table.values`.
+
+    >>> import grundy
+    >>> kayles = grundy.open_run("runs/kayles")
+    >>> matches(kayles, 12, 71), matches(kayles, 11, 71)
+    (917, 0)
+    """
+    a, b = bounds(start, stop, operator.index(table.count), str(table.game))
+    p = whole(shift)
+    if not 1 <= p <= b - a:
+        raise ValueError(f"shift {p}: give a number from 1 to the {b - a} values of the range")
+    total = 0
+    for lo in range(a, b - p, CHUNK):
+        hi = min(lo + CHUNK, b - p)
+        total += int(np.count_nonzero(table.values(lo, hi) == table.values(lo + p, hi + p)))
+    return total
 
 
 def candidates(table: Values, a: int, b: int, limit: int) -> Iterator[int]:
@@ -182,7 +223,8 @@ def find_period(
                      searched for; `repeats`; `kept_from`: the first n after the discarded values,
                      or 0
 
-    This is an observation and no proof: `grundy period` proves periods. Raises ValueError or
+    This is an observation and no proof: `grundy period` proves periods, and also finds sequences
+    with G(n + p) = G(n) + saltus, for which this function returns "none". Raises ValueError or
     TypeError for other arguments, and the errors of `table.values`. Time: linear. Memory: 4 bytes
     for each value of the window.
 
@@ -193,13 +235,16 @@ def find_period(
     """
     if isinstance(table, (str, os.PathLike)):
         raise TypeError(f"{table!r} is a path; open it with grundy.open_run or grundy.period.Array")
-    if not isinstance(getattr(table, "count", None), int):
+    try:
+        count = operator.index(table.count)
+    except (AttributeError, TypeError):
+        count = None
+    if count is None:
         raise TypeError(
             f"expected a Run or an Array, not {type(table).__name__}; save the values with"
             " numpy.save, and open the file with grundy.period.Array"
         )
     part, window, repeats = checked(tail, window, repeats)
-    count = table.count
     start = count  # start of the last retained stretch; adjacent ranges form one stretch
     for lo, hi in reversed(table.kept):
         if hi == start:

@@ -66,7 +66,8 @@ class Run:
     value in run     whether an integer is a value; False for other types
     len(run), iteration, reversed(run)
 
-    `run == v` is a TypeError, because it would read all values: `run[:] == v` does.
+    `run == v` is a TypeError, because it would read all values: `run[:] == v` does. A comparison
+    whose left side is an array or a number of NumPy reads all values too.
 
     Indices outside the run, and masks of another length, are an IndexError. Floats and other keys
     are a TypeError. Discarded values (`grundy run --keep`) are the error Discarded.
@@ -214,9 +215,13 @@ class Run:
             wanted = index.whole(value)
         except TypeError:
             return False
-        if not 0 <= wanted < find.VALUES:
+        if not 0 <= wanted <= self._journal.opened["max_value"]:
             return False
-        return any((block == wanted).any() for _, block in self.chunks(CHUNK))
+        gone = self.summary()
+        if gone is not None and any(gone["histogram"][wanted : wanted + 1]):
+            return True  # it is among the discarded values
+        blocks = self._blocks_with(range(wanted, wanted + 1), 0, None)
+        return any((block == wanted).any() for _, block in blocks)
 
     # Arrays
 
@@ -232,6 +237,9 @@ class Run:
         calls do not.
 
         np.array(run) is always a copy; np.asarray(run, dtype) is one if `dtype` is another type.
+
+        Arithmetic on these types wraps, also in np.diff, np.dot and np.correlate: convert first, as
+        in run[:].astype(int).
 
         Raises ValueError if a copy would exceed 1 GB, if a value does not fit `dtype`, or if `copy`
         is False and a copy is necessary. Raises TypeError for a type that is not numeric.
@@ -428,8 +436,8 @@ class Run:
     def positions(
         self,
         value: SupportsIndex,
-        end: SupportsIndex | None = None,
         *,
+        end: SupportsIndex | None = None,
         start: SupportsIndex = 0,
         stop: SupportsIndex | None = None,
     ) -> NDArray[np.void]:
@@ -441,7 +449,7 @@ class Run:
 
         >>> open_run("runs/kayles").positions(9)["n"]
         array([], dtype=int64)
-        >>> open_run("runs/kayles").positions(5, 10)[:2]
+        >>> open_run("runs/kayles").positions(5, end=10)[:2]
         array([(11, 6), (15, 7)], dtype=[('n', '<i8'), ('value', '<u2')])
         """
         first = index.whole(value)

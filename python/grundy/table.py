@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -51,15 +52,16 @@ class Table:
             escapes, self.escapes = _map(self._escapes_path, ESCAPE, record["escapes"])
         else:
             escapes, self.escapes = None, _read_only(np.empty(0, ESCAPE))
-        self._maps = [pages for pages in (values, escapes) if pages is not None]
-        if sum(map(len, self._maps)) <= MAPPED:
-            self._maps = []  # need no release
+        maps = [(self._values_path, values), (self._escapes_path, escapes)]
+        self._maps = [(path, pages) for path, pages in maps if pages is not None]
+        self._needs_release = sum(len(pages) for _, pages in self._maps) > MAPPED
         self._mapped = 0  # about the number of bytes mapped since the last release
         # The same for one bisection of the escapes.
         self._search = (self.escapes.nbytes // AROUND).bit_length() * AROUND
 
     def copy(self, out: NDArray[np.uint16], a: int, b: int) -> None:
         """Copies G(a) ... G(b - 1) to `out`. Raises Damage if the escapes contradict the bytes."""
+        self._require_whole()
         out[:] = self.units[a:b]
         self._release((b - a) * self.units.itemsize)
         if not self.saturates:
@@ -86,6 +88,7 @@ class Table:
         The pages of fewer than MANY positions are neither counted nor released, because to map
         them again takes ten times as long as to read them.
         """
+        self._require_whole()
         out[:] = self.units[positions]
         if len(positions) >= MANY:
             self._release(min(len(positions) * AROUND, self.units.nbytes))
@@ -112,9 +115,24 @@ class Table:
     def check_no_escapes(self, a: int, b: int) -> None:
         """Raises Damage if a byte of [a, b) is 255, in a table without escapes."""
         if self.saturates and a < b:
+            self._require_whole()
             if self.units[a:b].max() == SATURATED:
                 raise self._no_escape(a + int(np.argmax(self.units[a:b])))
             self._release(b - a)
+
+    def _require_whole(self) -> None:
+        """Raises Damage if a file has become shorter than its map.
+
+        Reading a map beyond the end of its file would end the process with SIGBUS.
+        """
+        for path, pages in self._maps:
+            size = pages.size()
+            if size < len(pages):
+                raise Damage(
+                    f"{path!r}, offset {size}: the file ends here, but had {len(pages)} bytes when"
+                    " the run was opened; another program has shortened it: copy the file again,"
+                    " and open the run again"
+                )
 
     def _release(self, mapped: int) -> None:
         """Counts the bytes that a read has mapped; removes all pages when they may exceed MAPPED.
@@ -123,9 +141,9 @@ class Table:
         job. The pages stay in the cache of the system.
         """
         self._mapped += mapped + AROUND  # the range may begin and end within a mapped one
-        if self._mapped >= MAPPED and hasattr(mmap, "MADV_DONTNEED"):
+        if self._needs_release and self._mapped >= MAPPED and hasattr(mmap, "MADV_DONTNEED"):
             self._mapped = 0
-            for pages in self._maps:
+            for _, pages in self._maps:
                 pages.madvise(mmap.MADV_DONTNEED)
 
     def _are_entries(self, index: NDArray[np.int64], n: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -197,15 +215,10 @@ def _map(path: str, dtype: np.dtype[Any], count: int) -> tuple[mmap.mmap | None,
     """
     try:
         with open_regular(path) as file:
-            # np.load would rely on the shape. Only 'descr' is read from the header.
+            # np.load would rely on the shape, which may be outdated.
             header = file.read(HEADER_BYTES)
             descr = str(np.lib.format.dtype_to_descr(dtype))
-            wanted = f"'descr':{descr if dtype.names else repr(descr)},".replace(" ", "").encode()
-            if (
-                len(header) < HEADER_BYTES
-                or header[:10] != MAGIC
-                or wanted not in header.replace(b" ", b"")
-            ):
+            if not _is_header(header, descr if dtype.names else repr(descr)):
                 raise Damage(
                     f"{path!r}, offset 0: not a .npy header of {HEADER_BYTES} bytes with dtype"
                     f" {descr}, which the journal states; run `grundy verify`"
@@ -222,6 +235,17 @@ def _map(path: str, dtype: np.dtype[Any], count: int) -> tuple[mmap.mmap | None,
             return pages, np.frombuffer(pages, dtype, count, HEADER_BYTES)
     except OSError as e:
         raise failure(path, e, "check that the run is complete and readable") from e
+
+
+def _is_header(header: bytes, descr: str) -> bool:
+    """Whether these bytes are a header of a one-dimensional array, of any shape."""
+    fields = f"{{'descr':{descr},'fortran_order':False,'shape':(".replace(" ", "")
+    text = header[len(MAGIC) :].replace(b" ", b"")
+    return (
+        len(header) == HEADER_BYTES
+        and header.startswith(MAGIC)
+        and re.fullmatch(re.escape(fields.encode()) + rb"[0-9]+,\),?\}\n", text) is not None
+    )
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

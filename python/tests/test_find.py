@@ -47,7 +47,7 @@ def test_types_of_the_answers(tmp_path):
         run = grundy.open_run(write_run(tmp_path / str(len(values)), values))
         for found in [run.zeros(), run.first(), run.histogram()]:
             assert found.dtype == np.int64 and found.ndim == 1
-        for found in [run.records(), run.rares(), run.positions(0), run.positions(5, 400)]:
+        for found in [run.records(), run.rares(), run.positions(0), run.positions(5, end=400)]:
             assert found["n"].dtype == np.int64 and found["value"].dtype == np.uint16
 
 
@@ -60,12 +60,12 @@ def test_positions_of_values(tmp_path, first):
         last = first + 1 if end is None else end
         if not first < last <= 65536:
             with pytest.raises(ValueError, match="values are 0 to 65535"):
-                run.positions(first, end)
+                run.positions(first, end=end)
             continue
         pairs = [(n, v) for n, v in enumerate(values.tolist()) if first <= v < last]
-        assert run.positions(first, end).tolist() == pairs
+        assert run.positions(first, end=end).tolist() == pairs
         inner = [(n, v) for n, v in pairs if 50 <= n < 1000]
-        assert run.positions(first, end, start=50, stop=1000).tolist() == inner
+        assert run.positions(first, end=end, start=50, stop=1000).tolist() == inner
     for wrong, words in [
         ((-1,), "-1 is no nim-value"),
         ((65536,), "65536 is no nim-value"),
@@ -74,13 +74,13 @@ def test_positions_of_values(tmp_path, first):
         ((5, 0), "at least 5 and below 0"),
     ]:
         with pytest.raises(ValueError, match=f"{words}.*values are 0 to 65535"):
-            run.positions(*wrong)
+            run.positions(wrong[0], end=wrong[1] if wrong[1:] else None)
 
 
 def test_range_of_values_that_ends_before_it_begins_is_named(tmp_path):
     run = grundy.open_run(write_run(tmp_path / "r", range(9)))
     with pytest.raises(ValueError, match="at least 5 and below 3; give an `end` greater"):
-        run.positions(5, 3)
+        run.positions(5, end=3)
 
 
 @pytest.mark.parametrize("space", [(15, 0, 0), (15, 0, 1), (510, 1, 0), (510, 1, 1), (1, 1, 0)])
@@ -179,12 +179,13 @@ def test_summary_stands_for_discarded_values_where_it_suffices(tmp_path):
             assert found == expected(question, values, start, stop), (question, start, stop)
     for start, stop in [(0, 3000), (a + 5, b - 5), (2, b - 1), (b - 1, 3000)]:
         assert run.zeros(start, stop).tolist() == expected("zeros", values, start, stop)
-        found = run.positions(2, 5, start=start, stop=stop).tolist()
+        found = run.positions(2, end=5, start=start, stop=stop).tolist()
         assert found == [(n, int(values[n])) for n in range(start, stop) if 2 <= values[n] < 5]
         with pytest.raises(grundy.Discarded):
             run.positions(333, start=start, stop=stop)
         with pytest.raises(grundy.Discarded):
-            run.positions(5, 9, start=start, stop=stop)
+            run.positions(5, end=9, start=start, stop=stop)
+    assert [v for v in range(500) if v in run] == sorted(set(values.tolist()))
     for question in ["histogram", "records", "first"]:
         for start, stop in [(0, b - 1), (a + 1, 3000)]:
             with pytest.raises(grundy.Discarded):

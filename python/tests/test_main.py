@@ -96,6 +96,22 @@ def test_plot_is_dispatched_to_the_package(tmp_path):
     assert (done.returncode, done.stdout) == (3, "['runs/x', '-o']\n"), done.stderr
 
 
+def test_commands_of_the_package_are_dispatched(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    numpy.save(tmp_path / "v.npy", numpy.array([1, 2] * 50, numpy.uint8))
+    done = python("-m", "grundy", "find-period", str(tmp_path / "v.npy"))
+    assert (done.returncode, "observed: period 2" in done.stdout) == (0, True), done.stderr
+    for name in ["find-period", "bursts"]:
+        done = python("-m", "grundy", name, "--help")
+        assert done.returncode == 0 and done.stdout.startswith(f"usage: grundy {name}")
+
+
+def test_program_receives_the_interpreter_for_its_pictures(tmp_path):
+    executable(tmp_path / "grundy", 'echo "$GRUNDY_PYTHON"\n')
+    done = python("-m", "grundy", "publish", GRUNDY=str(tmp_path / "grundy"))
+    assert done.stdout == f"{sys.executable}\n"
+
+
 def test_import_loads_numpy_only_when_a_name_is_used():
     loaded = "print('numpy' in sys.modules)"
     code = f"import sys, grundy; {loaded}; grundy.Run; {loaded}"

@@ -6,6 +6,7 @@ Expected periods are planted, or computed by `brute`, which follows the definiti
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 
@@ -417,8 +418,36 @@ def test_values_npy_of_a_run_is_refused(tmp_path):
             find_period.Array(name)
         done = command(name)
         assert done.returncode == 1 and "open the directory" in done.stderr
+    # A copy is recognized by the length of its header, if it lacks values.
+    shutil.copy(os.path.join(path, "values.npy"), tmp_path / "copy.npy")
+    with pytest.raises(RunError, match="lacks the values of 255 or more"):
+        find_period.Array(tmp_path / "copy.npy")
+    whole = os.path.join(write_run(tmp_path / "small", range(255)), "values.npy")
+    shutil.copy(whole, tmp_path / "whole.npy")
+    assert find_period.Array(tmp_path / "whole.npy").count == 255
+    np.save(tmp_path / "bytes.npy", np.full(9, 255, np.uint8))
+    assert find_period.Array(tmp_path / "bytes.npy").count == 9
     np.save(tmp_path / "values.npy", np.arange(9, dtype=np.uint16))
     assert find_period.Array(tmp_path / "values.npy").count == 9
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_matches_are_counted_as_by_the_definition(monkeypatch, chunk):
+    monkeypatch.setattr(find_period, "CHUNK", chunk)
+    seed = 5
+    rng = random.Random(seed)
+    values = [rng.randrange(3) for _ in range(60)]
+    table = Table(values)
+    for _ in range(200):
+        a, b = sorted(rng.sample(range(61), 2))
+        p = rng.randint(1, b - a)
+        expected = sum(values[n] == values[n + p] for n in range(a, b - p))
+        assert find_period.matches(table, p, a, b) == expected, f"seed {seed}: {p}, {a}, {b}"
+    for p in [0, 61, -1]:
+        with pytest.raises(ValueError, match="from 1 to the 60 values"):
+            find_period.matches(table, p)
+    with pytest.raises(IndexError):
+        find_period.matches(table, 1, 5, 61)
 
 
 def test_empty_tables_are_none(tmp_path):

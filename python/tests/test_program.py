@@ -164,7 +164,7 @@ def test_answers_are_those_of_find(tmp_path, game, count, options):
         counts = [(v, n) for v, n in enumerate(run.histogram(a, b).tolist()) if n]
         assert counts == found(path, "--histogram", *span)
         values = found(path, "--value", "3..300", *span)
-        assert run.positions(3, 300, start=a, stop=b).tolist() == values
+        assert run.positions(3, end=300, start=a, stop=b).tolist() == values
         if run.last_record["mask"]:
             assert run.rares(a, b).tolist() == found(path, "--rares", *span)
     assert run.last_record["mask"] == 0 or len(run.rares()) == run.last_record["rares"]

@@ -406,6 +406,14 @@ def test_in_finds_integers_by_blocks(pair, monkeypatch):
     assert 40000 not in run and len(reads) == 4
 
 
+def test_in_needs_no_discarded_value_that_is_known_to_differ(tmp_path):
+    values = [1] * 3000
+    path = write_run(tmp_path / "r", values, kept=[[0, 1000], [2000, 3000]])
+    punch(path, 1000, 2000)
+    run = grundy.open_run(path)
+    assert 2 not in run, "the largest value is 1"
+
+
 def test_mmap_is_the_raw_table_and_is_read_only(pair):
     run, values = pair
     raw = run.mmap()
@@ -550,6 +558,49 @@ def test_open_run_notices_a_cut_or_replaced_journal(tmp_path):
     with open(journal, "wb") as file, open(journal + ".old", "rb") as old:
         file.write(old.read())
     assert run[5] == 5  # the replaced file has the same records
+
+
+def test_removed_and_replaced_directories_are_named(tmp_path):
+    path = write_run(tmp_path / "r", range(100))
+    run = grundy.open_run(path)
+    os.rename(path, tmp_path / "elsewhere")
+    with pytest.raises(grundy.RunError, match="removed or moved"):
+        run[5]
+    write_run(tmp_path / "r", range(200), run="0" * 32)
+    with pytest.raises(grundy.RunError, match="holds another run"):
+        run[5]
+
+
+@pytest.mark.parametrize("name", ["values.npy", "escapes.npy"])
+def test_file_cut_below_its_map_is_damage_and_no_signal(tmp_path, name):
+    path = write_run(tmp_path / "r", range(20_000))
+    run = grundy.open_run(path)
+    assert run[19_999] == 19_999
+    os.truncate(os.path.join(path, name), 4096)
+    for read in [lambda: run[19_999], lambda: run[[5, 300]], lambda: np.asarray(run)]:
+        with pytest.raises(grundy.Damage, match=f"{name}', offset 4096: the file ends here"):
+            read()
+
+
+def test_every_changed_bit_of_a_header_is_damage_or_another_shape(tmp_path):
+    path = write_run(tmp_path / "r", range(200))
+    table = os.path.join(path, "values.npy")
+    with open(table, "rb") as file:
+        bytes_ = bytearray(file.read())
+    at = [*range(128), 1000, 4094, 4095]
+    shape = bytes_.index(b"(200,)") + 1
+    for i in at:
+        for bit in range(8):
+            bytes_[i] ^= 1 << bit
+            with open(table, "wb") as file:
+                file.write(bytes_)
+            is_digit = shape <= i < shape + 3 and chr(bytes_[i]) in "0123456789 "
+            if is_digit:
+                assert grundy.open_run(path)[199] == 199
+            else:
+                with pytest.raises(grundy.Damage, match="offset 0: not a .npy header"):
+                    grundy.open_run(path)
+            bytes_[i] ^= 1 << bit
 
 
 def test_threads_share_a_run_that_continues(tmp_path):

@@ -32,7 +32,7 @@ value: int = run[n]
 run.values(n, n)
 run.chunks(n, n, n)
 run.zeros(n, n), run.records(n, n), run.first(n, n), run.histogram(n, n), run.rares(n, n)
-run.positions(np.uint16(5), n, start=n, stop=n)
+run.positions(np.uint16(5), end=n, start=n, stop=n)
 run.to_arrow(n, n), run.to_batches(n, n)
 run.to_parquet(Path("p"), n, n)
 for tail in (1, 0.5, Fraction(1, 2), np.float32(0.5), np.int8(1)):

@@ -279,6 +279,8 @@ def _compute(game: str, count: int, beyond: int, path: str, program: str | None)
     if done.returncode == 0 and os.path.exists(os.path.join(path, "journal.jsonl")):
         return
     said = done.stderr.decode("utf-8", "replace").strip().split("\n\n")[0]
+    if not said and done.returncode == 0:
+        said = f"{found!r} ended without an error and wrote no run; is it an old version?"
     said = said or f"{found!r} ended with status {done.returncode}"
     if not _is_grundy(found):
         raise PlotError(

@@ -2,6 +2,7 @@
 
 use super::RECORDS;
 use crate::cli::find;
+use crate::cli::layout;
 use crate::cli::output;
 use crate::cli::progress::{Meter, note};
 use crate::cli::signals::{self, Stopped};
@@ -61,9 +62,10 @@ pub(super) fn pictures(run: &Path, (dir, names): (&Path, &mut Vec<String>)) -> R
     let before = names.len();
     // A drawing that is interrupted leaves its files there; they vanish with the directory.
     let desk = tempfile::Builder::new().prefix(output::TEMPORARY).tempdir_in(dir).context("making a directory")?;
+    let python = std::env::var_os("GRUNDY_PYTHON").unwrap_or_else(|| "python3".into());
     for kind in PICTURES {
         let name = format!("{kind}.png");
-        let mut command = Command::new("python3");
+        let mut command = Command::new(&python);
         command.args(["-m", "grundy", "plot", kind]).arg(run).arg("-o").arg(desk.path().join(&name));
         let drawn = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         if signals::is_stopping() {
@@ -76,7 +78,8 @@ pub(super) fn pictures(run: &Path, (dir, names): (&Path, &mut Vec<String>)) -> R
         }
     }
     if names.len() == before {
-        note("no pictures: the Python package, or matplotlib, is not installed for python3");
+        let python = layout::printable(Path::new(&python));
+        note(&format!("no pictures: the Python package, or matplotlib, is not installed for {python}"));
     }
     Ok(())
 }
