@@ -86,8 +86,8 @@ impl<'a> Stretch<'a> {
                 return self.shift_of_values(h, p + 1);
             }
         }
-        // A run may have discarded borrowed bytes during the search; this read reports it.
-        self.values.read(self.start, &mut [0])?;
+        // A run may have discarded borrowed bytes during the search, which then read as 0.
+        self.values.require(self.start, count)?;
         Ok(None)
     }
 

@@ -7,7 +7,7 @@ use super::comparison::{Obstacle, first_dependent, obstacle};
 use super::manifest::Confirmation;
 use crate::checkpoint::journal::{CommitPoint, Contents, Origin};
 use crate::error::{Damage, Error, Result};
-use crate::storage::{Dir, File, Mode};
+use crate::storage::Dir;
 use crate::survey::printable;
 use crate::table::files::CONFIRMATIONS as NAME;
 use crate::theory::rule::Rule;
@@ -66,30 +66,13 @@ fn is_independent(rule: Option<&Rule>, run: &[Origin], noted: &Confirmation) -> 
 /// As [`confirmations`]; errors of writing.
 pub fn record(dir: &Path, confirmation: Confirmation) -> Result<()> {
     let dir = Dir::at(dir);
-    let _file = locked(&dir)?;
+    let _file = dir.open_locked(NAME)?;
     let mut all = read(&dir)?;
     if !all.contains(&confirmation) {
         all.push(confirmation);
     }
     let text = serde_json::to_string_pretty(&all).expect("numbers and text are JSON") + "\n";
     dir.write_whole(NAME, text.as_bytes())
-}
-
-/// Opens and locks the file, which another process may be replacing; creates it empty if there is none.
-///
-/// # Errors
-/// [`Error::Locked`] if other processes hold the lock for too long; errors of opening.
-fn locked(dir: &Dir) -> Result<File> {
-    /// Number of attempts, each of which waits for the lock.
-    const TRIES: usize = 20;
-    for _ in 0..TRIES {
-        let file = dir.open(NAME, Mode::Make).map_err(Error::io("opening for writing", dir.join(NAME)))?;
-        let is_locked = file.lock_soon().map_err(Error::io("locking", dir.join(NAME)))?;
-        if is_locked && file.is_named(NAME).map_err(Error::io("reading the state of", dir.join(NAME)))? {
-            return Ok(file);
-        }
-    }
-    Err(Error::Locked { path: dir.path().into() })
 }
 
 #[cfg(test)]

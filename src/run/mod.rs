@@ -2,9 +2,9 @@
 //!
 //! `checkpoint::commit` states the order of a commit, and docs/DURABILITY.md what is guaranteed of committed values.
 //! The first commit comes 0.7 s after the first block; each later interval is twice as long, up to 5 s. A commit also
-//! comes at each end of a segment of the digest (2^24 values), and at the end of the run. Computing waits for a
-//! commit only if the previous one is still being written. If a commit fails, the run ends when the block in
-//! computation is complete.
+//! comes at each end of a segment of the digest (2^24 values), and at the end of the run. A commit that is due by the
+//! clock is put off while the previous one is being written; any other commit waits for it. If a commit fails, the
+//! run ends when the block in computation is complete.
 //!
 //! `resume` reads the journal, hashes the whole retained table, compares it with every record that still describes
 //! it, and counts rare positions and the largest value again; for discarded values it takes the counts from their

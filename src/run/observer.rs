@@ -47,7 +47,8 @@ pub struct Opening<'a> {
     pub dir: &'a Path,
     /// Number of committed values.
     pub count: u64,
-    /// The number of values to compute; `None` to continue until the run is stopped.
+    /// The number of values that the run has at its end, those already committed included; `None` to continue until the
+    /// run is stopped.
     pub to: Option<u64>,
     /// The method that computes the values.
     pub method: Method,
@@ -95,7 +96,7 @@ pub trait Observer {
     fn started(&mut self, rule: &Rule, from: u64, to: Option<u64>) {}
     /// `count` of `of` stored values were hashed again.
     fn rehashed(&mut self, count: u64, of: u64) {}
-    /// A block was computed.
+    /// Called before each block, and at the end.
     fn advanced(&mut self, progress: &Progress) {}
     /// `values`, which begin at n = `from`, were computed and proved. Not called for values that the table already
     /// held.

@@ -13,7 +13,8 @@ use crate::table::Width;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The number of values to compute; `None` to continue until the run is stopped.
+    /// The number of values that the run has at its end, those already committed included; `None` to continue until the
+    /// run is stopped.
     pub to: Option<u64>,
     /// Number of threads; 0 for one per core.
     pub threads: usize,

@@ -162,6 +162,13 @@ impl Sequence for RunReader {
         self.table.discarded()
     }
 
+    /// Also checks that the run has not discarded them since it was opened.
+    fn require(&self, from: u64, to: u64) -> Result<()> {
+        self.table.require(from, to)?;
+        self.still_there(from, to)
+    }
+
+    /// The caller checks with [`Sequence::require`], after it has read the bytes, that none was discarded meanwhile.
     fn saturated_bytes(&self) -> Option<&[u8]> {
         self.table.saturated_bytes()
     }

@@ -84,7 +84,8 @@ impl Damaged<'_> {
             (false, false) => "values and escapes",
         };
         for name in table.quarantine(self.last.sequence, altered_values.clone(), altered_escapes.clone())? {
-            context.observer.warn(&format!("the damaged bytes are kept in {name}"));
+            let copy = context.dir.join(&name);
+            context.observer.warn(&format!("the damaged bytes are kept in {}", copy.display()));
         }
         table.restore(&stored, (altered_values, altered_escapes))?;
         context.observer.warn(&format!(

@@ -25,10 +25,11 @@ use std::ops::Range;
 /// Resumes the run of a journal: load, verify, repair, recover, start. docs/DURABILITY.md lists what is done in each
 /// state of the journal and the table.
 ///
-/// Before it verifies the table, a resume changes only this: it rewrites the last record with the same bytes; it
-/// creates missing table files, empty; with `rollback`, it replaces a table file that is shorter than its header by
-/// an empty one. Two actions change committed bytes. A repair restores what the journal states. A rollback
-/// quarantines the first values that disagree, and records that before anything is overwritten.
+/// Before it verifies the table, a resume changes only this: it rewrites the last record with the same bytes; with
+/// `keep`, it writes and removes the file `holes.tmp`; it creates missing table files, empty; with `rollback`, it
+/// replaces a table file that is shorter than its header by an empty one. Two actions change committed bytes. A
+/// repair restores what the journal states. A rollback quarantines the first values that disagree, and records that
+/// before anything is overwritten.
 pub(super) fn resume(context: &mut Context, journal: Journal, contents: Contents) -> Result<Prepared> {
     let mut recovery = Recovery::load(context, journal, contents)?;
     let table = recovery.open_table()?;
@@ -377,7 +378,8 @@ impl<'c, 'a> Recovery<'c, 'a> {
             self.drop_torn_tail()?;
         }
         for name in table.quarantine(self.last.sequence, disagreement.values, disagreement.escapes)? {
-            self.context.observer.warn(&format!("the damaged bytes are kept in {name}"));
+            let copy = self.context.dir.join(&name);
+            self.context.observer.warn(&format!("the damaged bytes are kept in {}", copy.display()));
         }
         drop(table);
         let table = self.reopen_table()?;
@@ -408,7 +410,7 @@ impl<'c, 'a> Recovery<'c, 'a> {
         } else {
             self.journal.append(self.last.clone())?;
         }
-        let why = wrong.map_or("the table was damaged".into(), |n| format!("heap {n} had a wrong value"));
+        let why = wrong.map_or("the table was damaged".into(), |n| format!("G({n}) was wrong"));
         self.context.observer.warn(&format!("{why}: the run went back to {count} values"));
         Ok(Some((table, verified)))
     }

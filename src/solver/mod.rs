@@ -119,6 +119,20 @@ pub struct Work {
     pub depth: u64,
 }
 
+/// Adds the work of another solver.
+impl std::ops::AddAssign for Work {
+    fn add_assign(&mut self, other: Work) {
+        let Work { witnessed, defined, exhaustive_searches, found_rare, audited, proved_maxima, depth } = other;
+        self.witnessed += witnessed;
+        self.defined += defined;
+        self.exhaustive_searches += exhaustive_searches;
+        self.found_rare += found_rare;
+        self.audited += audited;
+        self.proved_maxima += proved_maxima;
+        self.depth = self.depth.max(depth);
+    }
+}
+
 /// Number of last values that a new sparse solver reads when `last_rare` is the last rare position. It also reads the
 /// first 2^16 values.
 #[must_use]

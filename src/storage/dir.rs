@@ -91,6 +91,26 @@ impl Dir {
         self.poison.query(|| self.storage.length(name))
     }
 
+    /// Opens a file, which other processes may be renaming or replacing, and locks it; creates it empty if there is
+    /// none.
+    ///
+    /// # Errors
+    /// [`crate::Error::Locked`] if other processes hold the lock, or replace the file, for too long;
+    /// [`crate::Error::Io`].
+    pub(crate) fn open_locked(&self, name: &str) -> crate::Result<File> {
+        /// Number of attempts, each of which waits for the lock.
+        const ATTEMPTS: usize = 20;
+        let io = |action| crate::Error::io(action, self.join(name));
+        for _ in 0..ATTEMPTS {
+            let file = self.open(name, Mode::Make).map_err(io("opening for writing"))?;
+            let is_locked = file.lock_soon().map_err(io("locking"))?;
+            if is_locked && file.is_named(name).map_err(io("reading the state of"))? {
+                return Ok(file);
+            }
+        }
+        Err(crate::Error::Locked { path: self.join(name) })
+    }
+
     /// Removes a file if it exists.
     ///
     /// # Errors
@@ -110,7 +130,7 @@ impl Dir {
         self.poison.change(|| self.storage.rename(from, to))
     }
 
-    /// Returns the names in the directory.
+    /// Returns the names in the directory. In a name that is not Unicode, replacement characters stand for its bytes.
     ///
     /// # Errors
     /// The error of the system.

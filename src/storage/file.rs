@@ -100,8 +100,8 @@ impl Storage for Files {
 
     fn names(&self) -> Result<Vec<String>> {
         let entries = std::fs::read_dir(&self.dir)?;
-        // The names of this program's files are Unicode, so other names can be skipped.
-        entries.filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose()).collect()
+        // No name of this program's files has a replacement character.
+        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }
 
     fn sync(&self) -> Result<()> {

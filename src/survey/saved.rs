@@ -29,6 +29,9 @@ const COMPARED: u64 = 256;
 /// Value of the field `format`.
 const FORMAT: &str = "grundy-survey-values-2";
 
+/// The beginning of the field `format` in all versions.
+const ANY_FORMAT: &str = "grundy-survey-values-";
+
 /// The first line of the file: one field per JSON key.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,8 +136,10 @@ fn parse(bytes: &[u8], game: &Rule) -> std::result::Result<Option<Saved<Vec<u16>
     let (head, rest) = (&bytes[..line], &bytes[line + 1..]);
     let wrong = |e: serde_json::Error| super::record::printable(&e.to_string());
     let fields: serde_json::Value = serde_json::from_slice(head).map_err(wrong)?;
-    if fields["format"] != FORMAT {
-        return Err(format!("its format is not '{FORMAT}'"));
+    match fields["format"].as_str() {
+        Some(FORMAT) => {}
+        Some(other) if other.starts_with(ANY_FORMAT) => return Ok(None),
+        _ => return Err(format!("its format is not '{FORMAT}'")),
     }
     let head: Head = serde_json::from_value(fields).map_err(wrong)?;
     if head.program != crate::PROGRAM {

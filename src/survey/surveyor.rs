@@ -337,6 +337,12 @@ mod tests {
         let mut other = bytes.clone();
         other[at + 7] = b'9';
         assert_ne!(other, bytes);
+        let mut former = bytes.clone();
+        let at = bytes.windows(8).position(|bytes| bytes == b"values-2").unwrap();
+        former[at + 7] = b'1';
+        std::fs::write(&path, former).unwrap();
+        let game = Member::new(rule.clone());
+        assert!(matches!(saved::Saved::read(dir, &game), Ok(None)), "of another format");
         std::fs::write(&path, other).unwrap();
         assert_eq!(saved::count(dir).unwrap(), 0);
         let surveyor = Surveyor {

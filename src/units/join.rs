@@ -37,7 +37,8 @@ pub struct Joined {
 pub fn join(dirs: &[&Path]) -> Result<Joined> {
     let (plan, units) = plan_of(dirs)?;
     let places: HashMap<&str, usize> = units.iter().enumerate().map(|(i, unit)| (unit.name(), i)).collect();
-    let mut found: BTreeMap<usize, (PathBuf, UnitResult)> = BTreeMap::new();
+    // All results of a unit, each with its file: any two of them must agree.
+    let mut found: BTreeMap<usize, Vec<(PathBuf, UnitResult)>> = BTreeMap::new();
     let mut begun = BTreeSet::new();
     for &path in dirs {
         let dir = Dir::at(path);
@@ -51,20 +52,20 @@ pub fn join(dirs: &[&Path]) -> Result<Joined> {
             let bytes = bytes.ok_or_else(|| Error::io("reading", &shown)(ErrorKind::NotFound.into()))?;
             let (place, result) =
                 read(name, &bytes, &places, &units, &plan).map_err(|why| damage(Damage::NotAResult { why }))?;
-            match found.get(&place) {
-                None => _ = found.insert(place, (shown.clone(), result)),
-                Some((other, before)) => {
-                    if let Some(why) = result.contradiction(before) {
-                        return Err(damage(Damage::ResultsContradict { other: other.clone(), why }));
-                    }
+            let others = found.entry(place).or_default();
+            for (other, before) in others.iter() {
+                if let Some(why) = result.contradiction(before) {
+                    return Err(damage(Damage::ResultsContradict { other: other.clone(), why }));
                 }
             }
+            others.push((shown.clone(), result));
         }
     }
     let absent = units.iter().enumerate().filter(|(place, _)| !found.contains_key(place));
     let missing: Vec<String> = absent.map(|(_, unit)| unit.name.clone()).collect();
+    let results = found.into_values().filter_map(|results| results.into_iter().next()).collect();
     let begun = missing.iter().filter(|name| begun.contains(&part_name(name))).count();
-    Ok(Joined { plan, expected: units.len(), results: found.into_values().collect(), missing, begun })
+    Ok(Joined { plan, expected: units.len(), results, missing, begun })
 }
 
 /// Returns the common plan of the directories, and its units.

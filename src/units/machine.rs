@@ -24,7 +24,7 @@ pub struct Spent {
 }
 
 /// Returns the processor time of this process so far, in seconds.
-pub(super) fn process_time() -> f64 {
+fn process_time() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     rounded(Duration::try_from(time).unwrap_or_default().as_secs_f64())
 }
@@ -34,22 +34,35 @@ fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-/// Measures the times of a unit from the start of this process on.
+/// Measures the times of a unit.
 pub(super) struct Clock {
+    begun: Instant,
+    /// The processor time of this process at the beginning.
+    cpu: f64,
     /// The times of earlier processes.
     before: Spent,
-    begun: Instant,
 }
 
 impl Clock {
-    pub(super) fn after(before: Spent) -> Clock {
-        Clock { before, begun: Instant::now() }
+    /// A clock that starts now.
+    pub(super) fn start() -> Clock {
+        Clock { begun: Instant::now(), cpu: process_time(), before: Spent::default() }
+    }
+
+    /// The same clock, which also counts the times of earlier processes.
+    pub(super) fn after(self, before: Spent) -> Clock {
+        Clock { before, ..self }
+    }
+
+    /// The processor time since the clock was started, in seconds.
+    pub(super) fn own_cpu(&self) -> f64 {
+        rounded(process_time() - self.cpu)
     }
 
     pub(super) fn spent(&self) -> Spent {
         Spent {
             wall: rounded(self.before.wall + self.begun.elapsed().as_secs_f64()),
-            cpu: rounded(self.before.cpu + process_time()),
+            cpu: rounded(self.before.cpu + self.own_cpu()),
         }
     }
 }

@@ -8,7 +8,7 @@
 use super::machine::Spent;
 use super::result::{End, Line, MAX_BYTES, UnitResult, result_name};
 use crate::error::{Damage, Error, Result, UnitsReason};
-use crate::storage::{Dir, File, Mode};
+use crate::storage::{Dir, File};
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,31 +42,23 @@ impl<'a> Part<'a> {
         let (name, result) = (part_name(unit), result_name(unit));
         let is_complete = || dir.length(&result).map(|length| length.is_some());
         let looking = || Error::io("reading", dir.join(&result));
-        loop {
-            if is_complete().map_err(looking())? {
-                return Ok(None);
-            }
-            let file = dir.open(&name, Mode::Make).map_err(Error::io("making", dir.join(&name)))?;
-            if !file.lock_soon().map_err(Error::io("locking", dir.join(&name)))? {
-                return Err(Error::Locked { path: dir.join(&name) });
-            }
-            // Another process may have renamed the file before it was locked here.
-            if !matches!(file.is_named(&name), Ok(true)) {
-                continue;
-            }
-            if is_complete().map_err(looking())? {
-                dir.remove(&name).map_err(Error::io("removing", dir.join(&name)))?;
-                return Ok(None);
-            }
-            let part = Part { dir, unit, file, written: Mutex::default() };
-            // A process that was killed after the last line, or, on a network file system, one whose renaming is not
-            // seen here yet.
-            if UnitResult::parse(&part.bytes()?).is_ok_and(|complete| complete.name == unit) {
-                part.rename()?;
-                return Ok(None);
-            }
-            return Ok(Some(part));
+        if is_complete().map_err(looking())? {
+            return Ok(None);
         }
+        let file = dir.open_locked(&name)?;
+        // Another process may have completed the unit before the file was locked here.
+        if is_complete().map_err(looking())? {
+            dir.remove(&name).map_err(Error::io("removing", dir.join(&name)))?;
+            return Ok(None);
+        }
+        let part = Part { dir, unit, file, written: Mutex::default() };
+        // A process that was killed after the last line, or, on a network file system, one whose renaming is not seen
+        // here yet.
+        if UnitResult::parse(&part.bytes()?).is_ok_and(|complete| complete.name == unit) {
+            part.rename()?;
+            return Ok(None);
+        }
+        Ok(Some(part))
     }
 
     fn path(&self) -> PathBuf {

@@ -1,6 +1,6 @@
 //! Does one unit.
 
-use super::machine::{self, Clock, Spent};
+use super::machine::{Clock, Spent};
 use super::part::Part;
 use super::plan::Plan;
 use super::result::{Check, Head, Line, MAX_BYTES, Session, TimedRecord, UnitResult, fits, result_name};
@@ -73,6 +73,7 @@ pub fn perform(
     stop: &AtomicBool,
     progress: impl Fn(u64, u64) + Sync,
 ) -> Result<Performed> {
+    let clock = Clock::start();
     let path = dir;
     let dir = &Dir::at(dir);
     let unknown = || Error::Units { path: path.into(), why: UnitsReason::UnknownUnit { name: printable(name) } };
@@ -86,10 +87,10 @@ pub fn perform(
     match (&unit.task, &work) {
         (Task::Verify(range), Work::Verify(work)) => {
             let run = request.run.unwrap_or(Path::new(&work.run));
-            Checking { unit: &unit, work, range: range.clone(), run }.check(part, progress)
+            Checking { unit: &unit, work, range: range.clone(), run }.check(part, clock, progress)
         }
         (Task::Survey(games), Work::Survey(work)) => {
-            Surveying { dir, unit: &unit, games, work, request, stop }.examine(part, progress)
+            Surveying { dir, unit: &unit, games, work, request, stop }.examine(part, clock, progress)
         }
         _ => unreachable!("a unit has the kind of its plan"),
     }
@@ -116,7 +117,7 @@ struct Surveying<'a> {
 }
 
 impl Surveying<'_> {
-    fn examine(&self, mut part: Part<'_>, progress: impl Fn(u64, u64) + Sync) -> Result<Performed> {
+    fn examine(&self, mut part: Part<'_>, clock: Clock, progress: impl Fn(u64, u64) + Sync) -> Result<Performed> {
         let (before, missing) = match self.continued(part.resume()?) {
             Some(continued) => continued,
             None => {
@@ -125,9 +126,9 @@ impl Surveying<'_> {
                 (Spent::default(), self.games.iter().map(Rule::name).collect())
             }
         };
-        let clock = Clock::after(before);
+        let clock = clock.after(before);
         let (method, threads) = (self.request.method, self.request.threads);
-        let session = Session::now(method.name(), threads, machine::process_time());
+        let session = Session::now(method.name(), threads, clock.own_cpu());
         part.push_sealed(&Line::Session(session), clock.spent())?;
         let all = self.games.len();
         let done = AtomicUsize::new(all - missing.len());
@@ -189,12 +190,12 @@ struct Checking<'a> {
 
 impl Checking<'_> {
     /// Checks that the range has the digests of the run, then each value of it.
-    fn check(&self, mut part: Part<'_>, progress: impl Fn(u64, u64) + Sync) -> Result<Performed> {
+    fn check(&self, mut part: Part<'_>, clock: Clock, progress: impl Fn(u64, u64) + Sync) -> Result<Performed> {
         let Checking { unit, work, run, .. } = *self;
         require_run(run, work)?;
         part.clear()?;
         part.push(&Line::Unit(Head::of(unit)))?;
-        let (clock, startup) = (Clock::after(Spent::default()), machine::process_time());
+        let startup = clock.own_cpu();
         let range = || Some(self.range.clone());
         verify::digest(run, range(), |_, _| {})?;
         let report = match work.level {

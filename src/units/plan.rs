@@ -118,13 +118,19 @@ impl Plan {
     /// Returns the plan of a survey of all octal codes from the name of one of its units; `None` for any other name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Plan> {
+        Plan::named(name).map(|(plan, _)| plan)
+    }
+
+    /// [`Plan::of_name`], with the units of the plan.
+    fn named(name: &str) -> Option<(Plan, Vec<Unit>)> {
         let words: Vec<&str> = name.split('-').collect();
         let ["survey", digits, part, to, ..] = words[..] else { return None };
         let number = |text: &str, before| text.strip_prefix(before)?.parse().ok();
         let (_, parts) = part.strip_prefix("part")?.split_once("of")?;
         let digits = u32::try_from(number(digits, "digits")?).ok()?;
         let plan = Plan::survey(Games::Digits(digits), number(to, "to")?, parts.parse().ok()?).ok()?;
-        plan.unit(name).map(|_| plan)
+        let units = plan.units();
+        units.iter().any(|unit| unit.name == name).then_some((plan, units))
     }
 
     /// Returns the units, in the order of their parts.
@@ -158,11 +164,6 @@ impl Plan {
                 ranges.map(unit).collect()
             }
         }
-    }
-
-    /// Returns the unit of this name.
-    pub(super) fn unit(&self, name: &str) -> Option<Unit> {
-        self.units().into_iter().find(|unit| unit.name == name)
     }
 
     /// Whether both plans divide the same work in the same way, on whatever path the run is.
@@ -210,12 +211,15 @@ impl Plan {
         if let Some(found) = plan.ok().and_then(|plan| games::find(dir, &plan, name)) {
             return Ok(Some(found));
         }
-        let plan = match Plan::find(dir)? {
-            Some(plan) => plan,
-            None => match Plan::of_name(name) {
-                Some(plan) => {
-                    plan.write(dir.path())?;
-                    plan
+        let (plan, units) = match Plan::find(dir)? {
+            Some(plan) => {
+                let units = plan.units();
+                (plan, units)
+            }
+            None => match Plan::named(name) {
+                Some((plan, units)) => {
+                    plan.write_new(dir, &units)?;
+                    (plan, units)
                 }
                 None if name.starts_with("survey-digits") => {
                     let why = UnitsReason::MistypedUnit { name: printable(name) };
@@ -224,7 +228,7 @@ impl Plan {
                 None => return Err(Error::Units { path: dir.path().into(), why: UnitsReason::NoPlan { plan: NAME } }),
             },
         };
-        Ok(plan.unit(name).map(|unit| (unit, plan.work)))
+        Ok(units.into_iter().find(|unit| unit.name == name).map(|unit| (unit, plan.work)))
     }
 
     /// Reads the plan of a directory, if it has one.
@@ -242,12 +246,16 @@ impl Plan {
     /// [`Error::Units`] when the directory has another plan or other files; errors of writing.
     pub fn write(&self, dir: &Path) -> Result<()> {
         let dir = Dir::at(dir);
-        let refuse = |why| Err(Error::Units { path: dir.path().into(), why });
-        if let Some(there) = Plan::find(&dir)? {
-            return self.require(&there, &dir);
+        match Plan::find(&dir)? {
+            Some(there) => self.require(&there, &dir),
+            None => self.write_new(&dir, &self.units()),
         }
-        let units = self.units();
-        if let Some(name) = occupant(&dir, &units)? {
+    }
+
+    /// Writes the plan, whose units are given, to a directory that had none.
+    fn write_new(&self, dir: &Dir, units: &[Unit]) -> Result<()> {
+        let refuse = |why| Err(Error::Units { path: dir.path().into(), why });
+        if let Some(name) = occupant(dir, units)? {
             return refuse(UnitsReason::Occupied { name: printable(&name) });
         }
         let text = serde_json::to_string_pretty(self).expect("numbers and text are JSON") + "\n";
@@ -266,11 +274,11 @@ impl Plan {
                 return Err(Error::Locked { path: dir.path().into() });
             }
         }
-        if let Some(there) = Plan::find(&dir)? {
+        if let Some(there) = Plan::find(dir)? {
             dir.remove(&part).map_err(writing())?;
-            return self.require(&there, &dir);
+            return self.require(&there, dir);
         }
-        games::write(&dir, &text, &units);
+        games::write(dir, &text, units);
         file.set_length(0).map_err(writing())?;
         let written = file.write_all_at(text.as_bytes(), 0).and_then(|()| file.sync_all());
         if written.is_err() {

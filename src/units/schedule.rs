@@ -64,12 +64,12 @@ impl Joined {
         Some(units)
     }
 
-    /// Computes the schedule of units in the given order from the processor times of their results; units without a
+    /// Computes the schedule of units in the given order from the computing times of their results; units without a
     /// result are left out.
     #[must_use]
     pub fn schedule(&self, units: &[Unit], workers: usize) -> Schedule {
         let spent: HashMap<&str, f64> =
-            self.results.iter().map(|(_, result)| (result.name.as_str(), result.end.spent.cpu)).collect();
+            self.results.iter().map(|(_, result)| (result.name.as_str(), result.computing_time())).collect();
         let seconds: Vec<f64> = units.iter().filter_map(|unit| spent.get(unit.name()).copied()).collect();
         Schedule::of(&seconds, workers)
     }

@@ -103,12 +103,7 @@ pub fn check(
     done.sort_unstable_by_key(|part| part.0);
     let mut sum = Work::default();
     for (_, work) in done {
-        let work = work?;
-        sum.witnessed += work.witnessed;
-        sum.defined += work.defined;
-        sum.exhaustive_searches += work.exhaustive_searches;
-        sum.found_rare += work.found_rare;
-        sum.depth = sum.depth.max(work.depth);
+        sum += work?;
     }
     Ok(sum)
 }

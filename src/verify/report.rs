@@ -8,7 +8,7 @@ pub struct Report {
     pub from: u64,
     /// One past the last n checked.
     pub to: u64,
-    /// Number of values hashed or computed again.
+    /// Number of values that were hashed, compared or computed again.
     pub checked: u64,
     /// Number of journal records read.
     pub records: u64,

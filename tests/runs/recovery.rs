@@ -15,6 +15,7 @@ use grundy::theory::rule::Rule;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::fs::OpenOptions;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -467,6 +468,10 @@ fn run_is_not_created_among_foreign_files() {
     assert!(text(&output.stderr).contains("notes.txt"), "{}", text(&output.stderr));
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "nothing was created");
     std::fs::rename(dir.join("notes.txt"), dir.join(".notes")).unwrap();
+    let not_unicode = dir.join(std::ffi::OsStr::from_bytes(b"\xff.txt"));
+    std::fs::write(&not_unicode, "mine").unwrap();
+    assert_eq!(run("kayles", &dir, &["--to", "100"]).status.code(), Some(1), "a name that is not Unicode");
+    std::fs::remove_file(not_unicode).unwrap();
     run_well("kayles", &dir, &["--to", "100"]);
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn has_changed_since(dir: &Dir, records: u64) -> Result<bool> {
 ///
 /// # Errors
 /// [`Error::NoRun`] if there is no journal, or none with a whole record; [`Error::Damage`] if the journal is damaged or
-/// has no good record; [`Error::Format`] if its first record has another format; [`Error::Io`].
+/// has no good record; [`Error::Format`] if a record with a correct hash has another format; [`Error::Io`].
 pub fn read(dir: impl Into<Dir>) -> Result<Contents> {
     let dir = dir.into();
     let path = dir.join(NAME);

@@ -81,7 +81,8 @@ pub struct Record {
     pub too_large: Option<u64>,
     /// Number of checks of each kind since the run was created.
     pub checks: Checks,
-    /// Number of failed checks since the run was created.
+    /// Number of failed checks since the run was created. A range of values that was restored, damage of the journal,
+    /// and false counters count as one each.
     pub errors: u64,
     /// The n whose value failed a check, until G(n) has been recomputed.
     pub suspect: Option<u64>,

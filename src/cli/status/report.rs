@@ -256,8 +256,8 @@ fn checks(record: &Record, kinds: &[Kind]) -> String {
 fn failed_checks(record: &Record) -> String {
     let mut text = record.errors.to_string();
     if record.errors > 0 {
-        text =
-            painted(BAD, &text) + "; uncommitted values were recomputed; test the memory and the disk of this machine";
+        text = painted(BAD, &text)
+            + "; what failed was computed again or restored; test the memory and the disk of this machine";
     }
     if let Some(n) = record.suspect {
         text += &format!("; G({n}) is suspect until it is recomputed");
