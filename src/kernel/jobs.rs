@@ -18,17 +18,19 @@
 //!
 //! # Jobs
 //!
-//! | job | result | caller | |---|---|---| | [`Kernel::mark`] | the options of probes in [`BitPlanes`], a bit per
-//! code and lane | all parts of the solver | | [`Kernel::refine`] | the least open codes of each lane that no further
-//! far probe hits | candidates | | [`Kernel::check`] | the same candidates without those that further far probes hit
-//! | candidates | | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes |
-//! candidates | | [`Kernel::recurrence`] | the answers for any number of n, from a short list of near and far probes
-//! | candidates | | [`Kernel::marks_to_open`] | the open codes below a bound | witnesses, `lookup_order` | |
-//! [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses | |
-//! [`Kernel::find_code_pairs`] | for each code of a list, pairs whose XOR is the code | witnesses | |
-//! [`Kernel::find_code_pair`], [`Kernel::find_value_pair`] | after how many pairs one gives a value | witnesses,
-//! `exhaustive` | | [`Kernel::repeats`], [`Kernel::repeats_value`] | whether a finished value is an option of its own
-//! n | `verify` |
+//! | job | result | caller |
+//! |---|---|---|
+//! | [`Kernel::mark`] | the options of probes in [`BitPlanes`], a bit per code and lane | all parts of the solver |
+//! | [`Kernel::refine`] | the least open codes of each lane that no further far probe hits | candidates |
+//! | [`Kernel::check`] | the same candidates without those that further far probes hit | candidates |
+//! | [`Kernel::near`] | the answers of the lanes one after the other, with the near probes | candidates |
+//! | [`Kernel::recurrence`] | the answers for any number of n, from a short list of near and far probes | candidates |
+//! | [`Kernel::marks_to_open`] | the open codes below a bound | witnesses, `lookup_order` |
+//! | [`Kernel::clear_hits`] | the open codes, without the least of them that further probes hit | witnesses |
+//! | [`Kernel::find_code_pairs`] | for each code of a list, pairs whose XOR is the code | witnesses |
+//! | [`Kernel::find_code_pair`] | after how many pairs one gives a code | `exhaustive` |
+//! | [`Kernel::find_value_pair`] | after how many pairs one gives a 16-bit value | witnesses |
+//! | [`Kernel::repeats`], [`Kernel::repeats_value`] | whether a finished value is an option of its own n | `verify` |
 //!
 //! Marking a probe costs a table access per row of eight codes; checking it costs two instructions per candidate. A
 //! good order of the probes (many hits first) makes both lists shorter: see `solver::lookup_order`.

@@ -9,12 +9,14 @@
 //!
 //! # Jobs
 //!
-//! | job | result | |---|---| | [`Kernel::mark_values`] | the options of parts, one byte per value and lane | |
-//! [`Kernel::unmarked`] | the values without a mark, one bit per value | | [`Kernel::wide_hits`] | the lanes whose
-//! candidate is an option of some part | | [`Kernel::find_mirrored_pair`] | the first pair whose XOR is a value; the
-//! second slice is read backwards | | [`Kernel::find_mirrored_pairs`] | the values of a list that no such pair gives
-//! | | [`Kernel::remove_pair_values`] | the values of a list that no pair of items at equal distance from the ends
-//! gives |
+//! | job | result |
+//! |---|---|
+//! | [`Kernel::mark_values`] | the options of parts, one byte per value and lane |
+//! | [`Kernel::unmarked`] | the values without a mark, one bit per value |
+//! | [`Kernel::wide_hits`] | the lanes whose candidate is an option of some part |
+//! | [`Kernel::find_mirrored_pair`] | the first pair whose XOR is a value; the second slice is read backwards |
+//! | [`Kernel::find_mirrored_pairs`] | the values of a list that no such pair gives |
+//! | [`Kernel::remove_pair_values`] | the values that no pair of items at equal distance from the ends gives |
 //!
 //! To mark an option takes three instructions per lane, so the callers mark only some thousand parts, those that hit
 //! most values. They compare the options of all other parts with the few candidates of each lane, at two instructions

@@ -444,9 +444,12 @@ fn status_as_json_has_the_documented_keys_and_integers() {
     assert_eq!(out.lines().count(), 1, "one object on one line");
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&out).unwrap();
     let keys: BTreeSet<&str> = object.keys().map(String::as_str).collect();
-    let documented = "dir game count width mask position rares last_rare max_value max_at too_large escapes digest \
-         checks errors suspect strategy time seconds kept excluded state running rate last_commit machines confirmed";
-    assert_eq!(keys, documented.split(' ').collect());
+    let page = include_str!("../../docs/BEHAVIOUR.md");
+    let (_, list) = page.split_once("prints one object with these keys:\n\n```text\n").unwrap();
+    assert_eq!(keys, list.split_once("```").unwrap().0.split_whitespace().collect());
+    let help = stdout_of(&["status", "--help"]);
+    let (_, list) = help.split_once("JSON keys: ").unwrap();
+    assert_eq!(keys, list.split_once('.').unwrap().0.split_whitespace().collect());
     let numbers =
         ["count", "mask", "position", "rares", "last_rare", "max_value", "max_at", "escapes", "errors", "seconds"];
     assert!(numbers.iter().all(|&key| object[key].is_u64()), "{out}");

@@ -264,6 +264,15 @@ fn comments_have_at_most_120_columns() {
     assert!(found.is_empty(), "break these lines:\n{}", found.join("\n"));
 }
 
+/// A table whose rows were filled into a paragraph.
+#[test]
+fn tables_in_comments_have_one_row_per_line() {
+    let sources = prose().into_iter().filter(|(name, _)| name.ends_with(".rs"));
+    let is_filled = |line: &str| line.trim_start().starts_with("//") && line.contains("| |---");
+    let broken: Vec<String> = sources.filter(|(_, text)| text.lines().any(is_filled)).map(|(name, _)| name).collect();
+    assert!(broken.is_empty(), "write one row per line in {}", broken.join(", "));
+}
+
 /// Names of the functions with the attribute `#[test]`.
 fn test_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
