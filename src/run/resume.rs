@@ -81,9 +81,6 @@ impl<'c, 'a> Recovery<'c, 'a> {
             let (found, expected) = (last.width.name().into(), width.name().into());
             return Err(Error::Mismatch { path: dir.path().into(), what: "the width of the table", found, expected });
         }
-        if let Some(n) = last.too_large.filter(|_| !options.rollback && options.to.is_none_or(|to| to > last.count)) {
-            return Err(Error::ValueTooLarge { n });
-        }
         last.keep = options.keep.or(last.keep);
         if let Some(keep) = last.keep {
             // Without a space every position counts as rare, and the solver has no lookback yet.
@@ -445,7 +442,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
             ..last.clone()
         };
         let same_keep = journal.last().is_some_and(|record| record.keep == last.keep);
-        let nothing_to_do = options.to.is_some_and(|to| to <= last.count) && same_keep;
+        let needs_more = options.to.is_none_or(|to| to > last.count);
+        let too_large = last.too_large.filter(|_| needs_more);
+        let nothing_to_do = (!needs_more || too_large.is_some()) && same_keep;
         // Before anything is written: the files no longer end where the last record says.
         let closed = journal.last().is_some_and(|last| last.event == Event::Close);
         if last.suspect != contents.last.suspect || (closed && !nothing_to_do) {
@@ -456,6 +455,9 @@ impl<'c, 'a> Recovery<'c, 'a> {
         let committer = Committer::new(context.dir, journal, table, template).resumed(verified.chain, &points, summary);
         if nothing_to_do {
             committer.close()?;
+            if let Some(n) = too_large {
+                return Err(Error::ValueTooLarge { n });
+            }
             context.observer.note("nothing to do: the run already has these values");
             return Ok(ended);
         }

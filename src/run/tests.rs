@@ -546,9 +546,10 @@ fn a_value_too_large_among_the_first_ends_a_new_run_with_an_error() {
 
 /// By Lasker's theorem G(4k + 3) = 4k + 4, so G(65535) is the first value above 65535.
 #[test]
-fn run_past_a_recorded_end_of_the_values_is_refused_at_once() {
+fn run_past_a_recorded_end_verifies_the_table_and_computes_nothing() {
     const END: u64 = 65_535;
-    let dir = Dir::on(Arc::new(Memory::new()), Path::new("run"));
+    let memory = Arc::new(Memory::new());
+    let dir = Dir::on(memory.clone(), Path::new("run"));
     let lasker = "lasker".parse().unwrap();
     let run = |to| Run::on(Some(&lasker), &dir).options(Options { width: None, ..options(to) });
     assert!(run(END + 1).run_in_pool().is_err());
@@ -558,6 +559,15 @@ fn run_past_a_recorded_end_of_the_values_is_refused_at_once() {
     assert!(matches!(again, Err(Error::ValueTooLarge { n: END })), "{again:?}");
     assert!(run(END).run_in_pool().is_ok());
     assert_eq!(last_record(&dir), last, "neither run writes a record");
+    // The error says that the values before are right, so they are verified first.
+    let intact = memory.get(table::VALUES).unwrap();
+    let mut damaged = intact.clone();
+    damaged[index(HEADER) + 2000] ^= 1;
+    memory.put(table::VALUES, damaged);
+    let again = run(END + 1).run_in_pool();
+    assert!(matches!(again, Err(Error::ValueTooLarge { n: END })), "{again:?}");
+    assert_eq!((memory.get(table::VALUES).unwrap(), last_record(&dir).event), (intact, Event::Close), "repaired");
+    let last = last_record(&dir);
     // A run continues one of an earlier version, which states no end, and records it.
     let mut journal = Journal::open(&dir).unwrap().0;
     journal.append(Record { event: Event::Open, too_large: None, ..last }).unwrap();
