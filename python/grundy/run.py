@@ -217,9 +217,10 @@ class Run:
             return False
         if not 0 <= wanted <= self._journal.opened["max_value"]:
             return False
-        gone = self.summary()
-        if gone is not None and any(gone["histogram"][wanted : wanted + 1]):
-            return True  # it is among the discarded values
+        if self.kept[1:]:
+            gone = self.summary()
+            if gone is not None and any(gone["histogram"][wanted : wanted + 1]):
+                return True  # it is among the discarded values
         blocks = self._blocks_with(range(wanted, wanted + 1), 0, None)
         return any((block == wanted).any() for _, block in blocks)
 
@@ -353,6 +354,7 @@ class Run:
         >>> open_run("runs/big").mmap()[253:257]
         array([253, 254, 255, 255], dtype=uint8)
         """
+        self._table.require_whole()
         return self._table.units
 
     @property
@@ -368,6 +370,7 @@ class Run:
         >>> open_run("runs/big").escapes["n"][:3]
         array([255, 256, 257], dtype=uint64)
         """
+        self._table.require_whole()
         return self._table.escapes
 
     # Indexing

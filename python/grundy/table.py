@@ -61,7 +61,7 @@ class Table:
 
     def copy(self, out: NDArray[np.uint16], a: int, b: int) -> None:
         """Copies G(a) ... G(b - 1) to `out`. Raises Damage if the escapes contradict the bytes."""
-        self._require_whole()
+        self.require_whole()
         out[:] = self.units[a:b]
         self._release((b - a) * self.units.itemsize)
         if not self.saturates:
@@ -88,7 +88,7 @@ class Table:
         The pages of fewer than MANY positions are neither counted nor released, because to map
         them again takes ten times as long as to read them.
         """
-        self._require_whole()
+        self.require_whole()
         out[:] = self.units[positions]
         if len(positions) >= MANY:
             self._release(min(len(positions) * AROUND, self.units.nbytes))
@@ -115,12 +115,12 @@ class Table:
     def check_no_escapes(self, a: int, b: int) -> None:
         """Raises Damage if a byte of [a, b) is 255, in a table without escapes."""
         if self.saturates and a < b:
-            self._require_whole()
+            self.require_whole()
             if self.units[a:b].max() == SATURATED:
                 raise self._no_escape(a + int(np.argmax(self.units[a:b])))
             self._release(b - a)
 
-    def _require_whole(self) -> None:
+    def require_whole(self) -> None:
         """Raises Damage if a file has become shorter than its map.
 
         Reading a map beyond the end of its file would end the process with SIGBUS.

@@ -78,17 +78,24 @@ impl<'a> Stretch<'a> {
         while let Some(at) = finder.rfind(&self.bytes[..end]) {
             let p = (length - h - at) as u64;
             if last_difference(self.values, p, count - h as u64 - p, count - p)?.is_none() {
+                self.require_all()?;
                 return Ok(Some(p));
             }
             end = at + h - 1;
             tries += 1;
             if tries == TRIES {
+                self.require_all()?;
                 return self.shift_of_values(h, p + 1);
             }
         }
-        // A run may have discarded borrowed bytes during the search, which then read as 0.
-        self.values.require(self.start, count)?;
+        self.require_all()?;
         Ok(None)
+    }
+
+    /// Checks that no value of the stretch was discarded during the search. Its borrowed byte would read as 0, and hide
+    /// a smaller shift.
+    fn require_all(&self) -> Result<()> {
+        self.values.require(self.start, self.values.len())
     }
 
     /// Like [`Stretch::shift`], on whole values of two bytes, for sequences whose saturated bytes repeat where their

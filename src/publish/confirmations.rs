@@ -65,8 +65,10 @@ fn is_independent(rule: Option<&Rule>, run: &[Origin], noted: &Confirmation) -> 
 /// # Errors
 /// As [`confirmations`]; errors of writing.
 pub fn record(dir: &Path, confirmation: Confirmation) -> Result<()> {
+    /// Maximum number of waits for other processes that note something.
+    const WAITS: usize = 20;
     let dir = Dir::at(dir);
-    let _file = dir.open_locked(NAME)?;
+    let _file = dir.open_locked(NAME, WAITS)?;
     let mut all = read(&dir)?;
     if !all.contains(&confirmation) {
         all.push(confirmation);

@@ -147,7 +147,10 @@ impl OpenRun {
         let given = Appended { first: self.writer.published(), more: self.writer.in_flight() };
         let past = Appended { first: &given, more: &self.pending };
         match definition::value_at(&self.rule, &past, n) {
-            Err(Error::ValueTooLarge { .. }) => self.too_large = Some(n),
+            Err(Error::ValueTooLarge { .. }) => {
+                self.too_large = Some(n);
+                self.spot_checks.confirm(n);
+            }
             Err(Error::Discarded { .. }) => {}
             Err(other) => return Err(other),
             Ok(again) => {

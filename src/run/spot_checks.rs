@@ -56,6 +56,11 @@ impl SpotChecks {
         self.suspect
     }
 
+    /// Notes that G(n) was recomputed elsewhere and confirmed.
+    pub(crate) fn confirm(&mut self, n: u64) {
+        self.suspect = self.suspect.filter(|&suspect| suspect != n);
+    }
+
     /// Number of values that were computed a second time and agreed.
     pub(crate) fn done(&self) -> u64 {
         self.done

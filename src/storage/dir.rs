@@ -92,19 +92,24 @@ impl Dir {
     }
 
     /// Opens a file, which other processes may be renaming or replacing, and locks it; creates it empty if there is
-    /// none.
+    /// none. Waits for the lock at most `waits` times, each as long as [`File::lock_soon`] does.
     ///
     /// # Errors
     /// [`crate::Error::Locked`] if other processes hold the lock, or replace the file, for too long;
     /// [`crate::Error::Io`].
-    pub(crate) fn open_locked(&self, name: &str) -> crate::Result<File> {
-        /// Number of attempts, each of which waits for the lock.
+    pub(crate) fn open_locked(&self, name: &str, waits: usize) -> crate::Result<File> {
+        /// Number of attempts to lock the file before another process renames or replaces it.
         const ATTEMPTS: usize = 20;
         let io = |action| crate::Error::io(action, self.join(name));
+        let mut waited = 0;
         for _ in 0..ATTEMPTS {
             let file = self.open(name, Mode::Make).map_err(io("opening for writing"))?;
-            let is_locked = file.lock_soon().map_err(io("locking"))?;
-            if is_locked && file.is_named(name).map_err(io("reading the state of"))? {
+            if !file.lock_soon().map_err(io("locking"))? {
+                waited += 1;
+                if waited == waits {
+                    break;
+                }
+            } else if file.is_named(name).map_err(io("reading the state of"))? {
                 return Ok(file);
             }
         }

@@ -32,6 +32,11 @@ use std::fmt::Debug;
 use std::io::Result;
 use std::ops::Deref;
 
+/// Whether a name that [`Dir::names`] returned is that of a file: it has no replacement characters.
+pub(crate) fn is_unicode(name: &str) -> bool {
+    !name.contains(char::REPLACEMENT_CHARACTER)
+}
+
 /// The mode of opening a file. Only regular files can be opened; the modes for writing also refuse a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {

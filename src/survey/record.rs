@@ -4,6 +4,7 @@ use super::extent::Extent;
 use crate::error::{Error, Result, shortened};
 use crate::period::{Status, Theorem};
 use crate::solver::SparseSpace;
+use crate::storage::is_unicode;
 use crate::table::digest::{Digest, DigestChain};
 use crate::theory::catalogue;
 use crate::theory::rule::Rule;
@@ -254,7 +255,7 @@ pub(super) fn nim(to: u64) -> Record {
 
 /// Whether a file of a survey with this name is a record.
 pub(super) fn is_record_name(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|extension| extension == EXTENSION)
+    is_unicode(name) && Path::new(name).extension().is_some_and(|extension| extension == EXTENSION)
 }
 
 /// Returns the name of a game's file.

@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::result::{MAX_BYTES, UnitResult};
 use super::unit::{Unit, VerifyWork, Work};
 use crate::error::{Damage, Error, Result};
-use crate::storage::Dir;
+use crate::storage::{Dir, is_unicode};
 use crate::survey::{Order, Record, order, printable};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -45,7 +45,7 @@ pub fn join(dirs: &[&Path]) -> Result<Joined> {
         let mut names = dir.names().map_err(Error::io("reading the names in", path))?;
         names.sort_unstable();
         begun.extend(names.iter().filter(|name| name.ends_with(".part")).cloned());
-        for name in names.iter().filter(|name| name.ends_with(".jsonl")) {
+        for name in names.iter().filter(|name| name.ends_with(".jsonl") && is_unicode(name)) {
             let shown = dir.join(&printable(name));
             let damage = |damage| Error::Damage { path: shown.clone(), offset: 0, damage };
             let bytes = dir.read_undamaged(name, MAX_BYTES, |why| Damage::NotAResult { why })?;

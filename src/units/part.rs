@@ -45,7 +45,7 @@ impl<'a> Part<'a> {
         if is_complete().map_err(looking())? {
             return Ok(None);
         }
-        let file = dir.open_locked(&name)?;
+        let file = dir.open_locked(&name, 1)?;
         // Another process may have completed the unit before the file was locked here.
         if is_complete().map_err(looking())? {
             dir.remove(&name).map_err(Error::io("removing", dir.join(&name)))?;

@@ -54,7 +54,7 @@ fn published_directory_states_the_run_and_its_files() {
     assert!(readme.contains("on riscv64"));
     let comment = format!(
         "> A002188: a(n) = G(n), where G(n) is the nim-value of a heap of n in the game grundy. G(n) was computed for \
-         n < 200000. The largest value is {}, first at n = {}. n is rare if G(n) AND ",
+         n < 200000. The largest of these values is {}, first at n = {}. n is rare if G(n) AND ",
         status["max_value"], status["max_at"]
     );
     assert!(readme.contains(&comment), "{readme}");

@@ -62,7 +62,7 @@ pub(super) fn pictures(run: &Path, (dir, names): (&Path, &mut Vec<String>)) -> R
     let before = names.len();
     // A drawing that is interrupted leaves its files there; they vanish with the directory.
     let desk = tempfile::Builder::new().prefix(output::TEMPORARY).tempdir_in(dir).context("making a directory")?;
-    let python = std::env::var_os("GRUNDY_PYTHON").unwrap_or_else(|| "python3".into());
+    let python = std::env::var_os("GRUNDY_PYTHON").filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".into());
     for kind in PICTURES {
         let name = format!("{kind}.png");
         let mut command = Command::new(&python);

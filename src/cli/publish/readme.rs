@@ -73,7 +73,10 @@ fn oeis_comment(manifest: &Manifest, space: SparseSpace) -> String {
     let rare = match space {
         SparseSpace::NONE => String::new(),
         space => {
-            format!(" {}: there are {rares} rare n, and the last is {last_rare}.", which_are_rare(space))
+            format!(
+                " {}: the number of rare n below {count} is {rares}, and the last of them is {last_rare}.",
+                which_are_rare(space)
+            )
         }
     };
     format!(
@@ -81,7 +84,7 @@ fn oeis_comment(manifest: &Manifest, space: SparseSpace) -> String {
          {number} has the values of this game. Send the following comment only if it says more than the sequence does; \
          sign and date it.\n\n\
          > {number}: {sequence}, where G(n) is the nim-value of a heap of n in the game {game}. G(n) was computed for \
-         n < {count}. The largest value is {max_value}, first at n = {max_at}.{rare} Computed by {}; BLAKE3 digest of \
+         n < {count}. The largest of these values is {max_value}, first at n = {max_at}.{rare} Computed by {}; BLAKE3 digest of \
          the values: {digest}.\n\n",
         computed.program
     )
