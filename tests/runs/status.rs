@@ -191,6 +191,14 @@ fn run_that_ended_at_a_value_too_large_is_complete() {
         assert_eq!((&status["count"], &status["too_large"]), (&json!(65_535), &json!(65_535)), "{status}");
         assert_eq!(status["state"], "stopped");
     }
+    // The search for a period still verifies the table.
+    let table = path.join("values.npy");
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[4096 + 80_000] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    fails(3, &["period", dir, "--to", "65537"], &["values.npy at byte", "do not have the digest"]);
+    fails(1, &["run", "lasker", "--dir", dir, "--to", "65537"], &["restored", "G(65535) is above 65535"]);
+    assert!(stdout_of(&["period", dir]).contains("G(n + 4) = G(n) + 4"));
     let words = stdout_of(&["status", dir]);
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("the run is complete, because G(65,535) is above 65535"), "{words}");
