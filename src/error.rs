@@ -322,10 +322,10 @@ pub enum Error {
         /// What is missing.
         why: NoRunReason,
     },
-    /// Another process uses a directory, or works on a unit.
+    /// Another process uses a directory, works on a unit, or writes a file.
     #[error("{}: another process is using it", path.display())]
     Locked {
-        /// The directory, or the file of the unit.
+        /// The directory or the file.
         path: PathBuf,
     },
     /// A property of the run in the directory differs from the requested one.

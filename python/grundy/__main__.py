@@ -39,9 +39,8 @@ def main(arguments: list[str]) -> NoReturn:
             " `cargo install --path .`, or name it in the variable GRUNDY"
         )
     sys.stdout.flush()
-    os.environ.setdefault(
-        "GRUNDY_PYTHON", sys.executable or "python3"
-    )  # with which `publish` draws pictures
+    # The interpreter with which `publish` draws pictures.
+    os.environ.setdefault("GRUNDY_PYTHON", sys.executable or "python3")
     try:
         if arguments in HELP:
             status = subprocess.run([program, *arguments], check=False).returncode

@@ -132,7 +132,7 @@ def matches(
     >>> matches(kayles, 12, 71), matches(kayles, 11, 71)
     (917, 0)
     """
-    a, b = bounds(start, stop, operator.index(table.count), str(table.game))
+    a, b = bounds(start, stop, _count(table), str(table.game))
     p = whole(shift)
     if not 1 <= p <= b - a:
         raise ValueError(f"shift {p}: give a number from 1 to the {b - a} values of the range")
@@ -233,17 +233,7 @@ def find_period(
     >>> found["status"], found["period"], found["preperiod"]
     ('observed', 12, 71)
     """
-    if isinstance(table, (str, os.PathLike)):
-        raise TypeError(f"{table!r} is a path; open it with grundy.open_run or grundy.period.Array")
-    try:
-        count = operator.index(table.count)
-    except (AttributeError, TypeError):
-        count = None
-    if count is None:
-        raise TypeError(
-            f"expected a Run or an Array, not {type(table).__name__}; save the values with"
-            " numpy.save, and open the file with grundy.period.Array"
-        )
+    count = _count(table)
     part, window, repeats = checked(tail, window, repeats)
     start = count  # start of the last retained stretch; adjacent ranges form one stretch
     for lo, hi in reversed(table.kept):
@@ -278,6 +268,19 @@ def find_period(
             "kept_from": start,
         },
     }
+
+
+def _count(table: Values) -> int:
+    """Returns the number of values. Raises TypeError if `table` is no sequence of values."""
+    if isinstance(table, (str, os.PathLike)):
+        raise TypeError(f"{table!r} is a path; open it with grundy.open_run or grundy.period.Array")
+    try:
+        return operator.index(table.count)
+    except (AttributeError, TypeError):
+        raise TypeError(
+            f"expected a Run or an Array, not {type(table).__name__}; save the values with"
+            " numpy.save, and open the file with grundy.period.Array"
+        ) from None
 
 
 def max_value(table: Values) -> int:

@@ -448,6 +448,8 @@ def test_matches_are_counted_as_by_the_definition(monkeypatch, chunk):
             find_period.matches(table, p)
     with pytest.raises(IndexError):
         find_period.matches(table, 1, 5, 61)
+    with pytest.raises(TypeError, match="expected a Run or an Array, not list"):
+        find_period.matches([1, 2], 1)
 
 
 def test_empty_tables_are_none(tmp_path):

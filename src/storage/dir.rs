@@ -98,7 +98,7 @@ impl Dir {
     /// [`crate::Error::Locked`] if other processes hold the lock, or replace the file, for too long;
     /// [`crate::Error::Io`].
     pub(crate) fn open_locked(&self, name: &str, waits: usize) -> crate::Result<File> {
-        /// Number of attempts to lock the file before another process renames or replaces it.
+        /// Maximum number of attempts, each of which opens the file again.
         const ATTEMPTS: usize = 20;
         let io = |action| crate::Error::io(action, self.join(name));
         let mut waited = 0;

@@ -32,7 +32,7 @@ use std::fmt::Debug;
 use std::io::Result;
 use std::ops::Deref;
 
-/// Whether a name that [`Dir::names`] returned is that of a file: it has no replacement characters.
+/// Whether a name that [`Dir::names`] returned leads to its file: it has no replacement characters.
 pub(crate) fn is_unicode(name: &str) -> bool {
     !name.contains(char::REPLACEMENT_CHARACTER)
 }

@@ -18,7 +18,7 @@ pub enum Event {
     /// A process is about to write values: it created the run, reopened it after a clean stop, or restarts from the
     /// committed values after a failed check.
     Open,
-    /// Values were added, values were discarded, or `keep` changed.
+    /// Values were added, values were discarded, or `keep` or `too_large` changed.
     Commit,
     /// The run returned to an equal or smaller count: to an earlier commit, after damage of the journal, or to correct
     /// false counters.

@@ -84,8 +84,8 @@ fn oeis_comment(manifest: &Manifest, space: SparseSpace) -> String {
          {number} has the values of this game. Send the following comment only if it says more than the sequence does; \
          sign and date it.\n\n\
          > {number}: {sequence}, where G(n) is the nim-value of a heap of n in the game {game}. G(n) was computed for \
-         n < {count}. The largest of these values is {max_value}, first at n = {max_at}.{rare} Computed by {}; BLAKE3 digest of \
-         the values: {digest}.\n\n",
+         n < {count}. The largest of these values is {max_value}, first at n = {max_at}.{rare} Computed by {}; BLAKE3 \
+         digest of the values: {digest}.\n\n",
         computed.program
     )
 }

@@ -40,6 +40,42 @@ fn whole_values_are_searched_when_saturated_bytes_repeat_everywhere() {
     }
 }
 
+/// Values of which some have been discarded since the search began. Their bytes are still borrowed.
+struct Discarding {
+    values: Vec<u16>,
+    bytes: Vec<u8>,
+}
+
+impl Sequence for Discarding {
+    fn len(&self) -> u64 {
+        self.values.len() as u64
+    }
+
+    fn read(&self, from: u64, out: &mut [u16]) -> Result<()> {
+        self.values.read(from, out)
+    }
+
+    fn saturated_bytes(&self) -> Option<&[u8]> {
+        Some(&self.bytes)
+    }
+
+    fn require(&self, from: u64, to: u64) -> Result<()> {
+        Err(Error::Discarded { from, to, hole: (1, 2), heap: None })
+    }
+}
+
+#[test]
+fn no_shift_is_returned_once_borrowed_bytes_are_discarded() {
+    let found: Vec<u16> = (0..100).map(|n| n % 7).collect();
+    let missing: Vec<u16> = (0..100).collect();
+    let many: Vec<u16> = (0..4510).map(|n| if n % 1500 == 0 { 256 } else { 300 }).collect();
+    for (values, h) in [(found, 50), (missing, 50), (many, 3000)] {
+        let bytes = values.iter().map(|&value| saturated(value)).collect();
+        let values = Discarding { values, bytes };
+        assert!(matches!(Stretch::new(&values).unwrap().shift(h, 1), Err(Error::Discarded { .. })));
+    }
+}
+
 #[test]
 fn the_last_difference_is_found_across_pieces() {
     let p = 3;
